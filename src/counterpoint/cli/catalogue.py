@@ -66,6 +66,14 @@ GROUPS: Mapping[str, Mapping[str, Entry]] = MappingProxyType({
                 "COUNTERPOINT_READ_KEYS=$KEY counterpoint serve notes.index --host 0.0.0.0",
             ),
         ),
+        "plan": Entry(
+            "Estimate the machines, memory and disk that an index needs",
+            "plan:plan",
+            (
+                "counterpoint plan --documents 50M --qps 200",
+                "counterpoint plan --documents 2M --index sample.index --latency 100",
+            ),
+        ),
         "mcp": Entry(
             "Give language models tools to search indexes (MCP)",
             "mcp:mcp",
