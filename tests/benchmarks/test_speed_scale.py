@@ -32,6 +32,7 @@ def ran(*command):
     return done.stdout
 
 
+@pytest.mark.long
 def test_shards_are_measured(collection):
     file, plots = collection / "found.json", collection / "plots"
     options = ["--quick", "--no-ray", "--json", file, "--plots", plots]

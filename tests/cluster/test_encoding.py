@@ -75,6 +75,7 @@ def test_a_real_model_without_a_source_travels(tmp_path, tiny_bert_folder):
     assert files(tmp_path / "one") == files(tmp_path / "many")
 
 
+@pytest.mark.long
 def test_what_cannot_be_encoded_is_named_and_what_was_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "EVERY", 0.0)
     mark = tmp_path / "mark"
@@ -97,6 +98,7 @@ def test_a_model_that_stays_here_is_refused(tmp_path):
         build_index(DOCUMENTS, HashModel(), tmp_path / "i", elsewhere=LOCALLY)
 
 
+@pytest.mark.long
 def test_the_library_and_the_command_line_take_a_cluster(tmp_path, tiny_bert_folder, capsys):
     heads = {"mean": Mean(normalise=True), "tokens": TokenVectors()}
     Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), heads))).setup().save(tmp_path / "model")

@@ -48,6 +48,7 @@ def test_shards_on_a_cluster_answer_as_the_index_and_follow_its_commits(ray, tmp
         assert asked(fleet.over(now)) == asked(now) != asked(index)
 
 
+@pytest.mark.long
 def test_a_replica_that_is_killed_comes_back(ray, tmp_path):
     build_index(documents(), HashModel(), tmp_path / "i", IndexSettings(shards=2))
     with (
