@@ -73,6 +73,20 @@ def test_a_shard_that_is_gone_is_an_error_or_is_told(small):
         fleet.close()
 
 
+def test_a_shard_that_is_lost_after_it_proposed_gives_no_wrong_score(small, monkeypatch):
+    index, layout = small
+    fleet, send = fleet_of(index.folder, layout, partial=True), Threads.send
+
+    def lost(self, number, call, *given, **named):
+        return send(self, 7 if (number, call) == (1, "scores") else number, call, *given, **named)
+
+    monkeypatch.setattr(Threads, "send", lost)
+    searcher = Searcher(fleet.over(index), layout.model, layout.searches[0])
+    with fleet.watched(), pytest.raises(ShardGone):
+        searcher.search("fox dog cat", 200)
+    fleet.close()
+
+
 def test_a_search_never_mixes_two_commits(small):
     index, layout = small
     fleet = fleet_of(index.folder, layout)

@@ -72,11 +72,11 @@ class Fleet(ABC):
         finally:
             del self._told.missing
 
-    def gathered(self, waiting: Mapping[int, Waiting]) -> dict[int, Any]:
+    def gathered(self, waiting: Mapping[int, Waiting], *, whole: bool = False) -> dict[int, Any]:
         """The results of calls by shard, without those of missing shards if that is allowed.
 
         Raises:
-            ShardGone: a shard is missing.
+            ShardGone: a shard is missing, and all are needed (`whole`) or must be there.
         """
         found = {}
         for number, future in waiting.items():
@@ -84,7 +84,7 @@ class Fleet(ABC):
                 found[number] = future.result()
             except ShardGone:
                 missing = getattr(self._told, "missing", None)
-                if not self.partial or missing is None:
+                if whole or not self.partial or missing is None:
                     raise
                 missing.add(number)
         return found
@@ -146,7 +146,8 @@ class FleetStore(Store[Any]):
                 waiting[number] = self.fleet.send(
                     number, "scores", self.commit, self.part, query, positions[mine] - start
                 )
-        for number, scores in self.fleet.gathered(waiting).items():
+        # A shard that is lost after it has proposed documents must not leave them without scores.
+        for number, scores in self.fleet.gathered(waiting, whole=True).items():
             found = found.astype(np.result_type(found, scores), copy=False)
             found[places[number]] = scores
         return found
