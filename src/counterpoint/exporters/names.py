@@ -20,7 +20,7 @@ def engine_of(name: str) -> Engine:
     """The engine of a name; its client is not imported yet.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: no engine has this name.
     """
     if name not in ENGINES:
         raise ConfigError(f"--to: unknown engine {name!r}; choose {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")

@@ -95,7 +95,7 @@ class WordScore(BaseModel):
     """What one word of the query added to the score."""
 
     word: str = Field(description="A word; names such as (whole text) or feedback are of no single word.")
-    matched: str = Field(description="The word of the document that it matched; empty if there is none.")
+    matched: str = Field(description="The word of the document that it matched, or an empty text.")
     score: float
 
 

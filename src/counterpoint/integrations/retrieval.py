@@ -19,7 +19,7 @@ def opened(index: Searchable | str | Path) -> Searchable:
     """Return an open index as it is, and open a folder or an address.
 
     Raises:
-        ConfigError: it is none of these, or the server has no such index.
+        ConfigError: it is of another kind, or the server has no such index.
         ArtifactError: there is no index, or it is unfinished, damaged or of another version.
     """
     if isinstance(index, Searchable):

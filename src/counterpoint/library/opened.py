@@ -180,7 +180,7 @@ class OpenIndex(Searchable, Changeable):
         """A document as it was indexed: its `id`, `title`, `text` and `metadata`.
 
         Raises:
-            ConfigError: there is none with this id.
+            ConfigError: no document has this id.
         """
         position = self.index.position_of(name)
         if position is None:

@@ -122,7 +122,7 @@ class RemoteIndex(Searchable):
         """A document as it was indexed: its `id`, `title`, `text` and `metadata`.
 
         Raises:
-            ConfigError: there is none with this id.
+            ConfigError: no document has this id.
         """
         return self._asked("GET", f"{self._place}/documents/{quote(name, safe='')}")["document"]
 

@@ -27,7 +27,7 @@ class Searchable(ABC):
         """A document as it was indexed: its `id`, `title`, `text` and `metadata`.
 
         Raises:
-            ConfigError: there is none with this id.
+            ConfigError: no document has this id.
         """
 
     @abstractmethod
