@@ -95,7 +95,7 @@ def divided(index: Index, shards: int, on_progress: Callable[[int], None]) -> li
 
 
 def _source(index: Index, number: int, mine: np.ndarray) -> Source | None:
-    """The live rows of a segment that belong to one shard, with their places; None if the shard has no row."""
+    """The live rows of a segment that belong to one shard, with their places; None without such rows."""
     segment, start = index.segments[number], int(index.starts[number])
     rows = segment.rows[mine]
     if not len(rows):
