@@ -6,7 +6,7 @@ import re
 import select
 import socket
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -151,6 +151,30 @@ def test_idle_connections_are_cut_and_do_not_keep_others_from_being_answered(add
         for client in idle:
             assert received(client) == b""
     assert time.monotonic() - began < LATE
+
+
+def test_connections_beyond_the_most_are_told_and_closed(tmp_path):
+    cp.index([{"id": "a", "text": "sea"}], tmp_path / "notes", model=None).close()
+    with running({"notes": tmp_path / "notes"}, connections=3) as address, ExitStack() as open_ones:
+        held = [open_ones.enter_context(connected(address)) for _ in range(3)]
+        for client in held:
+            client.sendall(GET)
+            assert status(client) == 200
+        for _ in range(20):
+            with connected(address) as client:
+                assert received(client).startswith(b"HTTP/1.1 503 ")
+        held[0].close()
+        wait_until = time.monotonic() + LATE
+        while (answer := first_line(address)) != b"HTTP/1.1 200 OK" and time.monotonic() < wait_until:
+            assert answer == b"HTTP/1.1 503 Service Unavailable"
+        assert answer == b"HTTP/1.1 200 OK"
+
+
+def first_line(address):
+    with connected(address) as client:
+        with suppress(ConnectionError):
+            client.sendall(GET.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+        return received(client).split(b"\r\n")[0]
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_body(address):

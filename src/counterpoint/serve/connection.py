@@ -1,4 +1,4 @@
-"""`Connection`: an HTTP connection that is cut if its client is too slow. uvicorn alone does not do this."""
+"""`Connection`: one of a bounded number, cut if its client is too slow. uvicorn alone does neither."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 __all__ = ["Connection"]
+
+FULL = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 1\r\nconnection: close\r\n\r\n"
 
 
 @final
@@ -23,18 +25,23 @@ class Connection(H11Protocol):
 
     Args:
         seconds: how long.
+        most: how many connections may be open. One more is answered 503 and closed before it is read.
         given: uvicorn's own arguments.
     """
 
-    def __init__(self, seconds: float, **given: Any):
+    def __init__(self, seconds: float, most: int, **given: Any):
         super().__init__(**given)
-        self._seconds = seconds
+        self._seconds, self._most = seconds, most
         self._timer: asyncio.TimerHandle | None = None
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
-        self._wait()
+        if len(self.connections) > self._most:
+            transport.write(FULL)
+            transport.close()
+        else:
+            self._wait()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:

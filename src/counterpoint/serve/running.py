@@ -26,7 +26,7 @@ def options_of(settings: ServeSettings) -> dict[str, Any]:
         "access_log": False,  # the guard writes a line per request, without queries
         "log_config": None,
         "server_header": False,
-        "http": partial(Connection, settings.seconds),
+        "http": partial(Connection, settings.seconds, settings.connections),
         "ws": "none",
         "timeout_keep_alive": 5,
         "timeout_graceful_shutdown": max(1, round(settings.seconds)),

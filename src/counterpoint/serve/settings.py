@@ -38,6 +38,7 @@ class ServeSettings:
             for an answer to be read, after which the connection is cut.
         threads: searches that run at the same time.
         waiting: requests that may wait for a thread; more are answered 503 at once.
+        connections: connections that may be open; more are answered 503 and closed at once.
         ray: search the shards of the indexes on this Ray cluster; "local" starts one on this machine.
         replicas: processes per shard on the cluster.
         partial: answer without the shards that give no answer, and name them in the answer; otherwise the
@@ -58,6 +59,7 @@ class ServeSettings:
     seconds: float = 30.0
     threads: int = 2
     waiting: int = 128
+    connections: int = 512
     ray: str = ""
     replicas: int = 1
     partial: bool = False
@@ -74,6 +76,7 @@ class ServeSettings:
                 "max_k",
                 "threads",
                 "waiting",
+                "connections",
                 "replicas",
             )
             if getattr(self, name) < 1
