@@ -34,9 +34,14 @@ from tests.fakes import HashModel
 from tests.faults import CRASHES, Disk
 
 SEARCH = {"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "exact": ["words"]}
-SAMPLE = 61  # of so many trials of the long tier the fast one makes one
-SHARDED = ("dividing", "all changes at once, in shards", "a build of shards that goes on")
-"""They write many files, so the fast tier makes one in four of that."""
+SAMPLE = 151  # of so many trials of the long tier the fast one makes one
+COSTLY = (
+    "dividing",
+    "all changes at once, in shards",
+    "a build of shards that goes on",
+    "an index with its model over another",
+)
+"""They write many files or a model, so the fast tier makes half of that."""
 FAILURES = ("EIO", "ENOSPC", "interrupt")
 
 
@@ -296,7 +301,7 @@ WRITERS = {
 def test_every_step_may_fail(name, exchange, step, models, source, tmp_path, capfd, say):
     if not exchange and "model" not in name:
         pytest.skip("only folders that are replaced are exchanged")
-    step = 4 * step if step > 1 and name in SHARDED else step
+    step = 2 * step if step > 1 and name in COSTLY else step
     writer = WRITERS[name](models, source)
     before = tmp_path / "before"
     before.mkdir()

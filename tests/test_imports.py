@@ -11,7 +11,7 @@ SRC = Path(__file__).parents[1] / "src"
 EXCEPTIONS = {
     # A model tells what exports it and what loads it elsewhere, so that building an index asks the model and
     # needs no torch. Both are imported when they are called.
-    ("counterpoint.model", "counterpoint.exporting.write"),
+    ("counterpoint.model", "counterpoint.onnx_export.write"),
     ("counterpoint.model", "counterpoint.loading"),
 }
 

@@ -105,12 +105,12 @@ class Model(Part):
         return None if self._origin is None else self._origin[0]
 
     def export_queries(self, folder: Path) -> dict[str, Any]:
-        """Export the query encoder to a folder, to run without torch (see `counterpoint.exporting`).
+        """Export the query encoder to a folder, to run without torch (see `counterpoint.onnx_export`).
 
         Returns:
             What was compared and the largest difference, or `why` there is no export.
         """
-        from counterpoint.exporting import export_queries
+        from counterpoint.onnx_export import export_queries
 
         return export_queries(self, folder)
 

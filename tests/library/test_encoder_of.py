@@ -9,11 +9,11 @@ from tests.fakes import DOCUMENTS
 import counterpoint as cp
 from counterpoint.encode import DualEncoder, Encoder, Mean, Transformer, WholeWords
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.exported import ExportedModel
 from counterpoint.index import Index
 from counterpoint.library.stored import encoder_of
 from counterpoint.loading import load_model
 from counterpoint.model import Model
+from counterpoint.onnx_encoder import ExportedModel
 from counterpoint.transform import FlowTraining, Nice
 
 

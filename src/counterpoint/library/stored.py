@@ -13,9 +13,9 @@ from counterpoint.library.options import BACKEND, Backend
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from counterpoint.exported import ExportedModel
     from counterpoint.index import Index, Manifest, TextModel
     from counterpoint.model import Model
+    from counterpoint.onnx_encoder import ExportedModel
 
 __all__ = ["encoder_of", "load_as_built", "model_for", "model_of"]
 
@@ -66,7 +66,7 @@ def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) ->
     folder = next((path.rpartition("/")[0] for path in files if path.endswith("/queries.json")), None)
     if folder is None:
         return None
-    from counterpoint.exported import open_export
+    from counterpoint.onnx_encoder import open_export
 
     expected = {path.rpartition("/")[2]: files[path].sha256 for path in files if path.startswith(folder)}
     found = open_export(index.folder / folder, expected, lambda: _folder_of(index, name), load)

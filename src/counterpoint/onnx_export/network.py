@@ -11,10 +11,10 @@ from counterpoint.encode.bert import Bert
 from counterpoint.encode.heads import Cls, Mean, WholeWords
 from counterpoint.encode.layers import Layer, Linear, Stack, Unit
 from counterpoint.encode.token_heads import PerToken
-from counterpoint.exported.description import Embeddings
-from counterpoint.exporting.bert import linear, states_of
-from counterpoint.exporting.graph import CannotExport, Graph
 from counterpoint.model import Model
+from counterpoint.onnx_encoder.description import Embeddings
+from counterpoint.onnx_export.bert import linear, states_of
+from counterpoint.onnx_export.graph import CannotExport, Graph
 from counterpoint.transform import Normalise, Transform, Whitening
 
 __all__ = ["network_of"]

@@ -23,11 +23,11 @@ from counterpoint.encode import (
     Unit,
     WholeWords,
 )
-from counterpoint.exported import open_export
-from counterpoint.exporting import export_queries, write
-from counterpoint.exporting.parity import BOUND, difference
 from counterpoint.loading import load_model
 from counterpoint.model import Model
+from counterpoint.onnx_encoder import open_export
+from counterpoint.onnx_export import export_queries, write
+from counterpoint.onnx_export.parity import BOUND, difference
 from counterpoint.presets import PRESETS
 from counterpoint.transform import Nice, Normalise, Whitening
 

@@ -17,9 +17,9 @@ from counterpoint.encode.choice import Choice, EachToken, EachWord, WholeText
 from counterpoint.encode.reading import Reading
 from counterpoint.encode.words import WordSettings
 from counterpoint.errors import ArtifactError
-from counterpoint.exported.places import FileRef
 from counterpoint.headers import Header
 from counterpoint.index import VectorSet
+from counterpoint.onnx_encoder.places import FileRef
 from counterpoint.types import Side
 
 __all__ = ["GRAPH", "NAME", "Description", "Embeddings", "TextSide", "Weight"]

@@ -18,10 +18,10 @@ from counterpoint.encode.sources import package_folder
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.words import WordSettings
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.exported.description import GRAPH, NAME, Description, Embeddings
-from counterpoint.exported.places import Mapped
-from counterpoint.exported.session import Session, check_runtime
 from counterpoint.index import TextModel, VectorSet
+from counterpoint.onnx_encoder.description import GRAPH, NAME, Description, Embeddings
+from counterpoint.onnx_encoder.places import Mapped
+from counterpoint.onnx_encoder.session import Session, check_runtime
 from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["ExportedModel", "open_export"]

@@ -1,10 +1,10 @@
-"""Encode queries without torch, from an export that `counterpoint.exporting` wrote next to an index.
+"""Encode queries without torch, from an export that `counterpoint.onnx_export` wrote next to an index.
 
 An export says how texts are tokenised and which rows a vector set has. ONNX Runtime computes the vectors with
 its graph. The weights are in the model's own files, which are mapped into memory.
 """
 
-from counterpoint.exported.description import Description
-from counterpoint.exported.model import ExportedModel, open_export
+from counterpoint.onnx_encoder.description import Description
+from counterpoint.onnx_encoder.model import ExportedModel, open_export
 
 __all__ = ["Description", "ExportedModel", "open_export"]

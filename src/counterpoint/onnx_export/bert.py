@@ -8,7 +8,7 @@ import numpy as np
 from torch import nn
 
 from counterpoint.encode.bert import Bert
-from counterpoint.exporting.graph import Graph
+from counterpoint.onnx_export.graph import Graph
 
 __all__ = ["linear", "states_of"]
 

@@ -8,13 +8,13 @@ from typing import Any
 from counterpoint.encode import EncodeOptions
 from counterpoint.encode.sources import locate
 from counterpoint.errors import CounterpointError
-from counterpoint.exported.description import GRAPH, Description, TextSide
-from counterpoint.exported.model import ExportedModel, open_export
-from counterpoint.exporting.graph import CannotExport
-from counterpoint.exporting.network import network_of
-from counterpoint.exporting.parity import BOUND, TEXTS, difference
-from counterpoint.exporting.sources import Sources
 from counterpoint.model import Model
+from counterpoint.onnx_encoder.description import GRAPH, Description, TextSide
+from counterpoint.onnx_encoder.model import ExportedModel, open_export
+from counterpoint.onnx_export.graph import CannotExport
+from counterpoint.onnx_export.network import network_of
+from counterpoint.onnx_export.parity import BOUND, TEXTS, difference
+from counterpoint.onnx_export.sources import Sources
 from counterpoint.types import Side
 
 __all__ = ["export_queries"]

@@ -14,8 +14,8 @@ from counterpoint.encode import Tokenizer
 from counterpoint.encode.saved import saved_model
 from counterpoint.encode.sources import PACKAGE, locate, package_folder
 from counterpoint.errors import CounterpointError
-from counterpoint.exported.description import Weight
-from counterpoint.exported.places import FileRef, Mapped
+from counterpoint.onnx_encoder.description import Weight
+from counterpoint.onnx_encoder.places import FileRef, Mapped
 from counterpoint.presets import PRESETS
 from counterpoint.tensors import write_tensors
 

@@ -11,11 +11,11 @@ from tests.encode.tiny import FP32, TEXTS, save_tiny_bert
 
 from counterpoint.encode import DualEncoder, Encoder, Gate, Mean, Transformer, WholeWords
 from counterpoint.errors import ArtifactError
-from counterpoint.exported import open_export, session
-from counterpoint.exporting import export_queries
-from counterpoint.exporting.parity import difference
 from counterpoint.loading import load_model
 from counterpoint.model import Model
+from counterpoint.onnx_encoder import open_export, session
+from counterpoint.onnx_export import export_queries
+from counterpoint.onnx_export.parity import difference
 
 
 @pytest.fixture(scope="session")

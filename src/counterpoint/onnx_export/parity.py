@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from counterpoint.exporting.graph import CannotExport
+from counterpoint.onnx_export.graph import CannotExport
 from counterpoint.types import Ragged
 
 __all__ = ["BOUND", "TEXTS", "difference"]
