@@ -144,8 +144,9 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
     assert fails(call(*arguments, "--weights", "mean=1"), "unknown part 'mean'")
     assert fails(call(*arguments, "--fusion", "magic"), "magic", "z-score")
     assert fails(
-        call(*arguments, "--feedback", "0.1"), "--feedback works with the hybrid only", "--workflow lexical"
+        call(*arguments, "--feedback", "0.1"), "feedback works with the hybrid only", "the workflow lexical"
     )
+    assert json.loads(call(*arguments, "--feedback", "0")[1])["hits"]
     hybrid = ("search", lexical, "fox", "--json")
     assert fails(call(*hybrid, "--feedback", "0.1"), "pooled vectors, and this index has no such set")
     assert fails(

@@ -50,6 +50,15 @@ def test_what_an_earlier_run_did_is_no_speed(monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("train: 900 of 1,000 steps (90 %), after ")
 
 
+def test_what_is_read_again_on_the_way_is_no_speed(monkeypatch, capsys):
+    monkeypatch.setattr(module, "EVERY", 0.05)
+    with progress("indexing", "documents", 1000, 900) as update:
+        for done in (300, 600, 900):
+            update(done)
+        time.sleep(0.08)
+    assert capsys.readouterr().err.startswith("indexing: 900 of 1,000 documents (90 %), after ")
+
+
 def test_quiet_says_nothing_but_errors(monkeypatch, capsys):
     monkeypatch.setattr(module, "EVERY", 0.01)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)

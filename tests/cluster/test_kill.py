@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -30,12 +31,21 @@ def command(source, output, *more):
     ]
 
 
+def below(driver):
+    """What a process started, directly or not, by number; Ray's are in groups of their own."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
+    found, more = {}, {str(driver)}
+    while more:
+        children = {pid: args for pid, parent, args in rows if parent in more}
+        more = children.keys() - found.keys()
+        found |= children
+    return {int(pid): args for pid, args in found.items()}
+
+
 def workers(driver):
     """The processes that encode for a driver: Ray names them after the class of their actor."""
-    listed = subprocess.run(
-        ["pgrep", "-g", str(driver), "-f", "^ray::Worker"], capture_output=True, text=True
-    )
-    return [int(pid) for pid in listed.stdout.split()]
+    return [pid for pid, args in below(driver).items() if args.startswith("ray::Worker")]
 
 
 def kept(folder):
@@ -64,7 +74,7 @@ def test_a_killed_cluster_goes_on_and_the_ranking_is_that_of_one_index(shared, t
     source.write_text("".join(json.dumps(each) + "\n" for each in synsets))
     many = tmp_path / "many"
     ray = ("--shards", "8", "--ray", "local", "--processes", "2")
-    running = subprocess.Popen(command(source, many, *ray), start_new_session=True)
+    running = subprocess.Popen(command(source, many, *ray))
     try:
         waited(running, lambda: kept(many) > 0)
         victim = workers(running.pid)[0]
@@ -72,7 +82,9 @@ def test_a_killed_cluster_goes_on_and_the_ranking_is_that_of_one_index(shared, t
         before = kept(many)
         waited(running, lambda: kept(many) > before)  # it went on without it
     finally:
-        os.killpg(running.pid, signal.SIGKILL)  # the driver, and the cluster that it started
+        for pid in (running.pid, *below(running.pid)):  # the driver, and the cluster that it started
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         running.wait()
     resumed = kept(many)
     assert 0 < before < resumed < DOCUMENTS and not (many / "manifest.json").exists()

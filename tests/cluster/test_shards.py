@@ -38,9 +38,12 @@ def eventually(what, seconds=60):
 
 
 def test_shards_on_a_cluster_answer_as_the_index_and_follow_its_commits(ray, tmp_path):
+    from ray import serve
+
     build_index(documents(), HashModel(), tmp_path / "i", IndexSettings(shards=2))
     with ray_fleet(tmp_path / "i", "local") as fleet, Index(tmp_path / "i") as index:
         assert asked(fleet.over(index)) == asked(index)
+        assert serve.status().proxies == {}  # they would take the server's own port
         with changing(index, HashModel()) as change:
             change.add([Document(f"new{i}", "fox fox fox") for i in range(9)])
             change.delete(["d1", "d2"])

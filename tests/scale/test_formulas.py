@@ -1,6 +1,7 @@
 """The arithmetic: examples computed by hand, and what must hold for any numbers."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -60,9 +61,17 @@ def test_a_whole_plan_by_hand():
     assert found.disk == 20e9 and found.disk_at_build == 2 * 20e9 + 30e9
     assert found.shards == 4 and found.query == {"encode": 10.0, "call": 4.0, "scan": 100.0}
     assert found.cores == 19  # 114 ms × 100 / 0.6
-    assert found.memory == 2 * 2.5e9 + 19 * 1e8
+    assert found.processes == 5  # of each of the 4 shards: 19 / 4
+    assert found.memory == 2 * 2.5e9 + 4 * 5 * 1e8
     assert found.machines == 2
     assert found.encode_hours == pytest.approx(50) and found.write_hours == pytest.approx(5.5)
+
+
+def test_a_shard_whose_processes_fill_several_machines_is_in_the_memory_of_each():
+    # 114 ms × 600 a second / 0.6 are 114 processors, 29 for a shard, which are on two machines of 16
+    found = needs_of(COSTS, Workload(5e6, 600, 39.0), MACHINE)
+    assert (found.cores, found.processes) == (114, 29)
+    assert found.memory == 2 * 2.5e9 + 4 * 29 * 1e8
 
 
 def test_an_index_that_is_not_divided_is_not_charged_for_division():
@@ -126,3 +135,14 @@ def test_the_simplest_way_is_advised():
     assert way(1e8, 30) == "shards on several machines"
     assert way(1e9, 10) == "another engine"
     assert way(1e5, 10, latency=5.0) == "another engine"
+
+
+def test_an_end_that_is_too_slow_is_told():
+    slower = replace(COSTS, stages=(*STAGES, Stage("slow", once=30.0)))
+    load = Workload(1e7, 10, 60.0)
+    low, high = (needs_of(costs, load, MACHINE) for costs in (COSTS, slower))
+    assert low.latency <= load.latency < high.latency
+    told = advice(low, high, load)
+    assert told.way != "another engine"
+    assert any("over the limit of 60 ms" in reason for reason in told.reasons)
+    assert not any("over the limit" in reason for reason in advice(low, low, load).reasons)

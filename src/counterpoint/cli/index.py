@@ -119,7 +119,7 @@ def index(
 
 def _run(build: Build) -> None:
     """Run a build. Note what an unfinished build has kept, before the build and if it fails."""
-    from counterpoint.index import kept_text
+    from counterpoint.index import kept_count, kept_text
 
     kept = kept_text(build.folder)
     if build.resume:
@@ -129,7 +129,8 @@ def _run(build: Build) -> None:
     try:
         read = build.reading.report
         units = "documents" if read.passages == read.documents else "passages"
-        with progress("indexing", units, build.size) as update:
+        begun = kept_count(build.folder) if build.resume else 0
+        with progress("indexing", units, build.size, begun) as update:
             build.run(update)
     except BaseException:
         if kept := kept_text(build.folder):

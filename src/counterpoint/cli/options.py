@@ -133,13 +133,7 @@ def asked_of(
     exhaustive: bool = False,
     adapt: bool | None = None,
 ) -> SearchOptions:
-    """Turn options as typed into search options.
-
-    Raises:
-        ConfigError: options exclude each other.
-    """
-    if feedback is not None and workflow != "hybrid":
-        raise ConfigError(f"--feedback works with the hybrid only; leave it or --workflow {workflow} out")
+    """Turn options as typed into search options."""
     return SearchOptions(
         workflow=workflow,
         weights=weights,

@@ -33,7 +33,7 @@ def plan(
     cores: Annotated[int, typer.Option(min=1, help="Processors of a machine")] = 16,
     memory: Annotated[str, typer.Option(help="Memory of a machine")] = "64GB",
     latency: Annotated[float, typer.Option(help="Milliseconds that a query may take")] = 200.0,
-    replicas: Annotated[int, typer.Option(min=1, help="Copies of each shard, on different machines")] = 1,
+    replicas: Annotated[int, typer.Option(min=1, help="Machines that have each shard, at least")] = 1,
     json: Json = False,
 ) -> None:
     """Estimate the machines, memory, disk and processors that an index needs.
@@ -96,6 +96,8 @@ def _lines(of: _Shown, source: str, told: Advice, sources: Mapping[str, Any]) ->
     yield f"{'disk':22}{_between(low.disk, high.disk, shown_bytes)}, which every machine must see"
     yield f"{'disk during a build':22}{_between(low.disk_at_build, high.disk_at_build, shown_bytes)}"
     yield f"{'shards':22}{_between(low.shards, high.shards)}"
+    if high.shards > 1:
+        yield f"{'processes per shard':22}{_between(low.processes, high.processes)} (serve --replicas)"
     yield f"{'a query, alone':22}{_between(low.latency, high.latency, _milliseconds)}"
     yield f"{'encoding':22}{_between(low.encode_hours, high.encode_hours, shown_hours)} of one core"
     yield f"{'writing':22}{_between(low.write_hours, high.write_hours, shown_hours)} in one process"
@@ -108,7 +110,9 @@ def _lines(of: _Shown, source: str, told: Advice, sources: Mapping[str, Any]) ->
     yield "assumed:"
     yield f"  passages of {of.kind.words:,.0f} words; bytes of {escaped(source)}"
     yield f"  processors are busy {100 * BUSY:.0f} % of the time; {100 * FULL:.0f} % of the memory is used"
-    yield f"  a query may take {load.latency:g} ms; replicas of each shard: {load.replicas}"
+    machines = "one machine" if load.replicas == 1 else f"{load.replicas} machines"
+    yield f"  a query may take {load.latency:g} ms; a process answers one at a time"
+    yield f"  each shard is on at least {machines}, and its processes there share what they read"
     yield "  the low end of memory: what every query reads; the high end: all but the texts"
     yield "measured:"
     for name, each in sources.items():

@@ -33,7 +33,7 @@ def progress(
         label: what is being done ("indexing").
         unit: what is counted ("documents").
         total: number of units, if known.
-        begun: number that an earlier run did.
+        begun: number that an earlier run did; smaller numbers are not shown.
     """
     if is_quiet():
         yield lambda done: None
@@ -100,7 +100,7 @@ def _bar(label: str, unit: str, total: int | None, begun: int) -> Iterator[Calla
     ):
 
         def update(done: int) -> None:
-            bar.update(done - bar.n)
+            bar.update(max(done, begun) - bar.n)
 
         yield update
 
@@ -123,7 +123,7 @@ def _lines(label: str, unit: str, total: int | None, begun: int) -> Iterator[Cal
 
     def update(now: int) -> None:
         nonlocal done
-        done = now
+        done = max(now, begun)
 
     with _every(EVERY, say):
         yield update

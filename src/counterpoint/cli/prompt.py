@@ -78,7 +78,7 @@ def _explain(asking: Asking, word: str) -> Asking:
 def _workflow(asking: Asking, word: str) -> Asking:
     if word not in (known := workflows("")):
         raise ConfigError(f":w takes {', '.join(known[:-1])} or {known[-1]}; found {word!r}")
-    if asking.options.feedback is not None and word != "hybrid":
+    if asking.options.feedback not in (None, "0") and word != "hybrid":
         raise ConfigError("--feedback works with the hybrid only, and this prompt was opened with it")
     return _told(replace(asking, options=replace(asking.options, workflow=word)))
 

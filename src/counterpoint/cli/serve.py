@@ -55,10 +55,8 @@ def serve(
     COUNTERPOINT_WRITE_KEYS may also change an index.
     """
     try:
-        import uvicorn
-
         from counterpoint.serve.app import application
-        from counterpoint.serve.running import log_to_stderr, options_of
+        from counterpoint.serve.running import bound, log_to_stderr, run
         from counterpoint.serve.settings import ServeSettings
     except ImportError as error:
         raise MissingExtraError("serving", package="fastapi", extra="serve") from error
@@ -66,11 +64,15 @@ def serve(
     given |= {"ray": ray, "replicas": replicas, "partial": partial}
     settings = ServeSettings.gathered(given, os.environ, config)
     named = {name: Path(place) for name, place in named_indexes(indexes).items()}
+
+    def ready(port: int) -> None:
+        note(f"serving {', '.join(named)} at http://{settings.host}:{port} (Ctrl-C to stop)")
+
     with ExitStack() as stack:
+        at = stack.enter_context(bound(settings))  # a taken port is told before shards are started
         app = application(named, settings, _fleets(named, settings, stack))
         log_to_stderr()
-        note(f"serving {', '.join(named)} at http://{settings.host}:{settings.port} (Ctrl-C to stop)")
-        uvicorn.Server(uvicorn.Config(app, **options_of(settings))).run()
+        run(app, settings, at, ready)
 
 
 def _fleets(named: Mapping[str, Path], settings: ServeSettings, stack: ExitStack) -> dict[str, Fleet]:

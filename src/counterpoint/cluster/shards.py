@@ -81,6 +81,8 @@ class RayFleet(Fleet):
             )
             shards[number] = deployed(_Replica).bind(str(folder.resolve()), number)
         entrance: Any = serve.deployment(ray_actor_options={"num_cpus": 0})(_Entrance)
+        # Without its HTTP proxy, which would take port 8000 of every machine.
+        serve.start(proxy_location="Disabled")
         serve.run(entrance.bind(shards), name=self._name, route_prefix=None)
         self._handles = {n: serve.get_deployment_handle(_named(n), app_name=self._name) for n in numbers}
 

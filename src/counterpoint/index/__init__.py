@@ -12,7 +12,7 @@ from counterpoint.lazily import lazily
 if TYPE_CHECKING:
     from counterpoint.index.analysis import Analyzer
     from counterpoint.index.best import EVERY, Among, best_of
-    from counterpoint.index.build import build_index, keep_search, kept_text, remove_index
+    from counterpoint.index.build import build_index, keep_search, kept_count, kept_text, remove_index
     from counterpoint.index.codec_names import CodecChoice, CodecName
     from counterpoint.index.index import Index
     from counterpoint.index.layout import AnnName, SetLayout
@@ -59,6 +59,7 @@ __all__ = [
     "best_of",
     "build_index",
     "keep_search",
+    "kept_count",
     "kept_text",
     "project_terms",
     "projection_variance",
@@ -72,7 +73,7 @@ __all__ = [
 _HOMES = {
     "analysis": ("Analyzer",),
     "best": ("EVERY", "Among", "best_of"),
-    "build": ("build_index", "keep_search", "kept_text", "remove_index"),
+    "build": ("build_index", "keep_search", "kept_count", "kept_text", "remove_index"),
     "codec_names": ("CodecChoice", "CodecName"),
     "index": ("Index",),
     "layout": ("AnnName", "SetLayout"),

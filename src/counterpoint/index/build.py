@@ -163,13 +163,19 @@ def _encoders(
     return encoders_of(model, processes if needed else 1)
 
 
+def kept_count(folder: str | Path) -> int:
+    """How many documents an interrupted build has encoded and kept in a folder."""
+    found = unfinished_segment(Path(folder))
+    return 0 if found is None else found[1].documents
+
+
 def kept_text(folder: str | Path) -> str:
     """What an interrupted build left in a folder and how to resume it; empty if there is nothing."""
-    found = unfinished_segment(Path(folder))
-    if found is None:
+    count = kept_count(folder)
+    if not count:
         return ""
     return (
-        f"{folder}: the first {found[1].documents:,} documents of an unfinished build are encoded and kept; "
+        f"{folder}: the first {count:,} documents of an unfinished build are encoded and kept; "
         "build again with --resume to go on from there"
     )
 

@@ -28,10 +28,12 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
     if asked.probes is not None:
         settings = replace(settings, probes=asked.probes)
     if asked.feedback is not None:
-        if asked.workflow != "hybrid":
-            raise ConfigError(f"--feedback works with the hybrid only; leave it or -w {asked.workflow} out")
         given = asked.feedback if isinstance(asked.feedback, tuple | list) else [asked.feedback]
         settings = replace(settings, **parse_feedback(",".join(map(str, given))))
+        if settings.feedback and asked.workflow != "hybrid":
+            raise ConfigError(
+                f"feedback works with the hybrid only; leave it or the workflow {asked.workflow} out"
+            )
         if settings.feedback and not any(layout.pooled for layout in index.layouts.values()):
             raise ConfigError("--feedback needs pooled vectors, and this index has no such set")
     if asked.weights is not None:

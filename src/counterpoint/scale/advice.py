@@ -46,17 +46,18 @@ def advice(low: Needs, high: Needs, workload: Workload) -> Advice:
         limits.append(f"{low.machines} machines or more, since every query compares every pooled vector")
     if limits:
         return Advice("another engine", (*limits, "docs/exporters.md lists engines that take an export"))
+    unsure = []
+    if high.latency > workload.latency:
+        unsure.append(
+            f"a query alone may take {high.latency:,.0f} ms, over the limit of {workload.latency:g} ms: "
+            "measure with a part of your documents"
+        )
     if high.machines > 1:
-        return Advice(
-            "shards on several machines",
-            (
-                f"divide the index into {high.shards} shards, and search them over a Ray cluster",
-                *(["one machine may do: measure with a part of your documents"] if low.machines == 1 else []),
-            ),
-        )
+        if low.machines == 1:
+            unsure.append("one machine may do: measure with a part of your documents")
+        how = f"divide the index into {high.shards} shards, and search them over a Ray cluster"
+        return Advice("shards on several machines", (how, *unsure))
     if high.shards > 1:
-        return Advice(
-            "shards on one machine",
-            (f"divide the index into {high.shards} shards, and search them in processes by --ray local",),
-        )
+        how = f"divide the index into {high.shards} shards, and search them in processes by --ray local"
+        return Advice("shards on one machine", (how, *unsure))
     return Advice("one machine", ("the index fits, and one process answers in time: no shards are needed",))

@@ -90,7 +90,7 @@ class Workload:
         documents: passages, if documents are cut.
         qps: queries a second.
         latency: milliseconds that a query may take if nothing waits.
-        replicas: how often each shard is in memory, on different machines.
+        replicas: on how many machines each shard is at least.
 
     Raises:
         ConfigError: a number is not above 0.
@@ -123,11 +123,12 @@ class Needs:
     Attributes:
         disk: bytes of the index.
         disk_at_build: bytes while it is built, or divided anew.
-        memory: bytes, over all machines.
+        memory: bytes, over all machines. The processes of a machine share what they read of a shard.
         query: CPU milliseconds of a query by stage.
         latency: milliseconds of a query if nothing waits.
         cores: processors, over all machines.
         shards: parts that the index is divided into.
+        processes: for each shard; each answers one query at a time.
         machines: that have this memory and these processors.
         encode_hours: of one processor.
         write_hours: of the one process that writes and divides the index.
@@ -140,6 +141,7 @@ class Needs:
     latency: float
     cores: int
     shards: int
+    processes: int
     machines: int
     encode_hours: float
     write_hours: float
@@ -203,8 +205,9 @@ def needs_of(costs: Costs, workload: Workload, machine: Machine) -> Needs:
     shards = max(1, fewest, shards_for(costs.stages, documents, workload.latency))
     query = query_cost(costs.stages, documents, shards)
     cores = max(cores_for(sum(query.values()), workload.qps), shards)
-    processes = max(cores, shards * workload.replicas)
-    memory = held * workload.replicas + costs.process * processes
+    processes = max(math.ceil(cores / shards), workload.replicas)
+    copies = max(math.ceil(processes / machine.cores), workload.replicas)
+    memory = held * copies + costs.process * processes * shards
     return Needs(
         disk=disk,
         disk_at_build=2 * disk + costs.building * documents,
@@ -213,6 +216,7 @@ def needs_of(costs: Costs, workload: Workload, machine: Machine) -> Needs:
         latency=latency_of(costs.stages, documents, shards),
         cores=cores,
         shards=shards,
+        processes=processes,
         machines=machines_for(memory, cores, machine, workload.replicas),
         encode_hours=costs.encode * documents / HOUR,
         write_hours=(costs.write + (costs.divide if shards > 1 else 0.0)) * documents / HOUR,

@@ -1,18 +1,25 @@
-"""How the process of a server runs: uvicorn's settings and the log."""
+"""How the process of a server runs: its socket, uvicorn's settings and the log."""
 
 from __future__ import annotations
 
 import json
 import logging
+import socket
 import sys
 import time
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any, final
 
+import uvicorn
+from typing_extensions import override
+
+from counterpoint.errors import ConfigError
 from counterpoint.serve.connection import Connection
 from counterpoint.serve.settings import ServeSettings
 
-__all__ = ["LOGGER", "log_to_stderr", "options_of"]
+__all__ = ["LOGGER", "bound", "log_to_stderr", "options_of", "run"]
 
 LOGGER = logging.getLogger("counterpoint.serve")
 """Messages are dictionaries, and become lines of JSON."""
@@ -31,6 +38,45 @@ def options_of(settings: ServeSettings) -> dict[str, Any]:
         "timeout_keep_alive": 5,
         "timeout_graceful_shutdown": max(1, round(settings.seconds)),
     }
+
+
+def bound(settings: ServeSettings) -> socket.socket:
+    """A socket at the address of the settings.
+
+    Raises:
+        ConfigError: the address is taken, or is none of this machine.
+    """
+    host = settings.host.strip("[]")
+    try:
+        found = socket.getaddrinfo(host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+        except OSError:
+            made.close()
+            raise
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}; choose another "
+            "--port (0 for any free one) or --host"
+        ) from error
+    return made
+
+
+def run(app: Any, settings: ServeSettings, at: socket.socket, ready: Callable[[int], None]) -> None:
+    """Serve until a signal; call `ready` with the port once requests are answered."""
+
+    class Server(uvicorn.Server):
+        @override
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                ready(at.getsockname()[1])
+
+    with closing(at):
+        Server(uvicorn.Config(app, **options_of(settings))).run(sockets=[at])
 
 
 @final
