@@ -6,6 +6,8 @@ pytest.importorskip("fastapi")
 from starlette.testclient import TestClient  # noqa: E402
 
 import counterpoint as cp  # noqa: E402
+from counterpoint.library.opened import OpenIndex  # noqa: E402
+from counterpoint.library.stored import encoder_of  # noqa: E402
 from counterpoint.search.fleet import Threads  # noqa: E402
 from counterpoint.search.shard import Shard  # noqa: E402
 from counterpoint.serve.app import application  # noqa: E402
@@ -27,8 +29,6 @@ def serve(folder):
     opened = []
 
     def made(numbers=(0, 1, 2), partial=False):
-        from counterpoint.library.stored import encoder_of
-
         fleet = Threads([Shard(folder, number, encoder_of) for number in numbers], partial)
         app = application({"notes": folder}, ServeSettings(), {"notes": fleet})
         client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
@@ -58,6 +58,20 @@ def test_answers_are_those_of_the_index_and_follow_writes(serve, folder):
     found = without_time(client.post(SEARCH, json=BODY))
     assert found["commit"] == added["commit"] != commit
     assert "n" in {hit["id"] for hit in found["hits"]}
+
+
+def test_a_commit_between_two_questions_is_followed(folder):
+    """The fleet is at the next commit already, and has never opened this one."""
+    for ask in (
+        lambda opened: {hit.id for hit in opened.search("sea", 50).hits},
+        lambda opened: {name for name, _ in opened.run({"q": "sea"}, 50)["q"]},
+    ):
+        fleet = Threads([Shard(folder, number, encoder_of) for number in range(3)])
+        with OpenIndex(folder, fleet=fleet) as opened, cp.open(folder) as writer:
+            name = f"n{len(opened)}"
+            writer.add([{"id": name, "text": "sea"}])
+            assert name in ask(opened)
+        fleet.close()
 
 
 def test_a_shard_that_is_gone_is_503_or_named_in_the_answer(serve, folder):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast, final
 
 from typing_extensions import override
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from counterpoint.search.fleet import Fleet
 
 __all__ = ["OpenIndex", "open_index"]
+
+Found = TypeVar("Found")
 
 
 @final
@@ -125,23 +127,28 @@ class OpenIndex(Searchable, Changeable):
             ShardGone: a shard of a fleet gives no answer, and partial answers are not allowed.
         """
         workflow = cast("Workflow", options.workflow)
-        for last in (False, True):
-            searcher = self.searcher(options)
+
+        def found(searcher: Searcher) -> tuple[Answer, Index]:
             with nullcontext(set[int]()) if self._fleet is None else self._fleet.watched() as missing:
-                try:
-                    found = searcher.search(query, options.k, workflow=workflow, explain=options.explain)
-                    return replace(found, missing=tuple(sorted(missing))), searcher.index
-                except CommitMoved:  # between two questions to the shards
-                    if last:
-                        raise
+                answer = searcher.search(query, options.k, workflow=workflow, explain=options.explain)
+            return replace(answer, missing=tuple(sorted(missing))), searcher.index
+
+        return self._of_one_commit(found, options)
+
+    def _of_one_commit(self, search: Callable[[Searcher], Found], options: SearchOptions) -> Found:
+        """Search, again if a commit came between two questions to the shards."""
+        try:
+            return search(self.searcher(options))
+        except CommitMoved:
             self.refresh()
-        raise AssertionError("unreachable")
+        return search(self.searcher(options))
 
     @with_names(RunKeywords)
     def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Unpack[RunKeywords]) -> Run:
         """Rank documents for many queries (id to text); `asked` as for `search`, except `explain`."""
         options = options_of(k, asked, RunKeywords)
-        return self.searcher(options).run(queries, k, workflow=cast("Workflow", options.workflow))
+        workflow = cast("Workflow", options.workflow)
+        return self._of_one_commit(lambda searcher: searcher.run(queries, k, workflow=workflow), options)
 
     @with_names(RunKeywords)
     def evaluate(
