@@ -125,7 +125,7 @@ def build_index(
                 work = Work(stream, model, settings, None if unfinished is None else unfinished[1])
                 made = write_documents(work, folder / segment, folder / lexical if lexical else None)
             if own is not None:
-                cast(BuildModel, model).save(folder / own / MODEL)
+                _save(cast(BuildModel, model), folder / own / MODEL)
             told = cast(ExportsQueries, model).export_queries(folder / home) if exports and home else {}
             if home is not None and own is None and "why" in told:
                 remove([folder / home])
@@ -153,6 +153,16 @@ def build_index(
     if vectors > LARGE:
         compile_all()
     return manifest
+
+
+def _save(model: BuildModel, path: Path) -> None:
+    """Save a model with an index. If the disk fails, what is told is the state of the index."""
+    try:
+        model.save(path)
+    except ArtifactError as error:  # tells the state of the model's folder
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
+        raise
 
 
 def _encoders(
