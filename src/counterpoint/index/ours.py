@@ -157,7 +157,8 @@ def _remove_model(path: Path) -> None:
 def mark(*paths: Path) -> None:
     """Make folders with a marker that says they are ours, and sync them."""
     above = [place for path in paths for place in (path, *list(path.parents)[:3])]  # the last has the index
-    above += [each.parent for path in paths for each in path.parents if not each.exists()]
+    fresh = [each for path in paths for each in path.parents if not each.exists()]  # the deepest first
+    above += [each.parent for each in fresh]
     for path in paths:
         path.mkdir(parents=True)
     try:
@@ -168,6 +169,8 @@ def mark(*paths: Path) -> None:
         for path in paths:
             remove_made(path, (MARKER,))
             remove_made(path.parent, ())
+        for each in fresh:
+            remove_made(each, ())
         raise
 
 
