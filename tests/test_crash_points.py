@@ -106,8 +106,8 @@ class Resuming(Building):
 
     def leftovers(self, root):
         found = {
-            path.relative_to(root / "i").parts[-1]: path.read_bytes() for path in (root / "i").glob("*/*/*")
-        }
+            (path.parts[-3], path.name): path.read_bytes() for path in (root / "i").glob("*/*/*")
+        }  # without the random names between them
         self.whole = self.whole or found
         assert found == self.whole
         super().leftovers(root)

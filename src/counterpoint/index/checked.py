@@ -9,6 +9,7 @@ earlier version has no such file. It is checked by the manifest's SHA-256 of who
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import mmap
 import os
@@ -234,10 +235,16 @@ class CheckedFolder:
         """
         return CheckedArray(self.file(name))
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The result of the first call of `make` with this key; later commits share it."""
+    def once(self, key: Hashable, make: Callable[[CheckedFolder], T]) -> T:
+        """The result of the first call of `make` with this key; later commits share it.
+
+        `make` is given this folder without such results. So a result may keep it, and the files are closed
+        when nobody uses the folder, without waiting for cycles to be collected.
+        """
         if key not in self._made:
-            self._made[key] = make()
+            bare = copy.copy(self)
+            bare._made = {}
+            self._made[key] = make(bare)
         return self._made[key]
 
 

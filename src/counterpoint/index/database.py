@@ -15,6 +15,7 @@ import errno
 import json
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, final
 
@@ -77,6 +78,9 @@ class Database:
             )
         except sqlite3.Error as error:
             raise self._unreadable(error) from error
+        # A connection refers to itself, so without this the file would stay open until cycles are collected.
+        self._closing = weakref.finalize(self, self._connection.close)
+        self._closing.atexit = False
         # SQLite opens the file at the first query. After that a rebuild may delete it.
         found = self._answer("SELECT max(row) + 1 FROM documents")[0][0]
         if found != documents:
@@ -192,9 +196,8 @@ class Database:
 
     def close(self) -> None:
         """Close the file; may be repeated."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._closing()
+        self._connection = None
 
     def _row(self, columns: str, row: int) -> tuple[Any, ...]:
         if self._checks is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import final
 
 import numpy as np
@@ -37,7 +36,8 @@ class DenseStore(RowsStore):
             for each, signs in zip(pieces, sketched, strict=True)
         ]
         self._graphs = [  # read once and shared by all commits with the segment
-            each.files.once(file, partial(Graph, each.files.file(file), each.documents)) for each in linked
+            each.files.once(file, lambda files, each=each: Graph(files.file(file), each.documents))
+            for each in linked
         ]
 
     def look(self, queries: Sequence[Asked], *, exhaustive: bool = False, probes: int = PROBES) -> Look:

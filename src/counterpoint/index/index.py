@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from counterpoint.errors import ArtifactError, ConfigError, DataError
+from counterpoint.index.bounded_cache import BoundedCache
 from counterpoint.index.deletes import Counts
 from counterpoint.index.disk_usage import disk_usage
 from counterpoint.index.kernels import idf_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Index"]
 
-CONDITIONS = 32  # metadata conditions whose matching documents are cached
+CONDITIONS = 2**24  # bytes of the cache of the documents that match metadata conditions
 
 
 @final
@@ -305,11 +306,15 @@ class Index:
         Raises:
             ConfigError: the condition is invalid, or tests an unknown field.
         """
-        return self._matching(where)
+        found = self._matching.get(where)
+        if found is None:
+            found = self._matching_of(where)
+            self._matching.put(where, found)
+        return found
 
     @cached_property
-    def _matching(self) -> Callable[[str], Bool[np.ndarray, " n"]]:
-        return lru_cache(maxsize=CONDITIONS)(self._matching_of)
+    def _matching(self) -> BoundedCache[Bool[np.ndarray, " n"]]:
+        return BoundedCache(CONDITIONS)  # a cache of a method would keep the files of old commits open
 
     def _matching_of(self, where: str) -> Bool[np.ndarray, " n"]:
         condition = where_of(where, self._fields_for(names_in(where)), self._tested)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from counterpoint.index.analysis import Analyzer, AnalyzerName, check_analyzer
 from counterpoint.index.bounded_cache import BoundedCache
 from counterpoint.index.kernels import idf_of
 from counterpoint.index.score_column import ScoreColumn
-from counterpoint.index.term_scores import Part, term_scores
+from counterpoint.index.term_scores import Part, TermScores, term_scores
 from counterpoint.types import Span
 
 __all__ = ["LEXICAL", "Lexical", "LexicalSettings", "TermMatch"]
@@ -103,7 +103,8 @@ class Lexical:
         self._terms = term_scores(parts, settings.k1, settings.b, None if of is None else of._terms)
         self.documents = self._terms.documents
         self._kept: BoundedCache[ScoreColumn] = BoundedCache(MEMORY)
-        self._idf = lru_cache(maxsize=TOGETHER)(self._idf_of)  # needed twice for each query
+        # Needed twice for each query. A cache of a method would keep the files of old commits open.
+        self._idf = lru_cache(maxsize=TOGETHER)(partial(_idf_of, self._analyzer, self._terms))
 
     def scores(self, query: str) -> Float[np.ndarray, " documents"]:
         """The score at every position, 0 if deleted; a term repeated in the query counts each time.
@@ -141,7 +142,7 @@ class Lexical:
         counts = [Counter(self._analyzer.terms(text)) for text in texts]
         lengths = np.array([found.total() for found in counts], dtype=np.int64)
         total = np.zeros(len(texts), np.float32)
-        for term, frequency in self._counted(query):
+        for term, frequency in _counted(self._analyzer, self._terms, query):
             of_texts = np.array([found[term] for found in counts], dtype=np.int64)
             total += self._terms.scores_of_texts(frequency, of_texts, lengths)
         return total
@@ -173,24 +174,6 @@ class Lexical:
         weights = np.array(list(counts.values())) * idf_of(df, self.documents)
         return {term: weight for term, weight, n in zip(counts, weights.tolist(), df, strict=True) if n}
 
-    def _idf_of(self, query: str) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
-        """Document frequency and idf of the query terms that count for the ceiling."""
-        df = np.asarray([frequency for _, frequency in self._counted(query)], dtype=np.float64)
-        return df, np.log1p((self.documents - df + 0.5) / (df + 0.5))
-
-    def _counted(self, query: str) -> list[tuple[str, int]]:
-        """The query terms that count for the ceiling, with their document frequencies."""
-        spans = self._analyzer.spans(query)
-        found = [(term, self._terms.frequency(term), span) for term, span in spans]
-        return [
-            (term, frequency)
-            for term, frequency, span in found
-            if frequency
-            or not any(
-                span.start <= other.start and other.end <= span.end and span != other for _, other in spans
-            )
-        ]
-
     def matches(self, query: str, document: int) -> list[TermMatch]:
         """The contribution of each query term occurrence to one document's score."""
         return [
@@ -210,3 +193,23 @@ class Lexical:
             found = ScoreColumn.of(*self._terms.scores(term), self._terms.end)
             self._kept.put(term, found)
         return found
+
+
+def _idf_of(
+    analyzer: Analyzer, terms: TermScores, query: str
+) -> tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]]:
+    """Document frequency and idf of the query terms that count for the ceiling."""
+    df = np.asarray([frequency for _, frequency in _counted(analyzer, terms, query)], dtype=np.float64)
+    return df, np.log1p((terms.documents - df + 0.5) / (df + 0.5))
+
+
+def _counted(analyzer: Analyzer, terms: TermScores, query: str) -> list[tuple[str, int]]:
+    """The query terms that count for the ceiling, with their document frequencies."""
+    found = [(term, terms.frequency(term), span) for term, span in analyzer.spans(query)]
+    spans = [span for _, _, span in found]
+    return [
+        (term, frequency)
+        for term, frequency, span in found
+        if frequency
+        or not any(span.start <= other.start and other.end <= span.end and span != other for other in spans)
+    ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -73,7 +72,7 @@ def _lexical(index: Index, sources: Sequence[Source], home: str) -> str:
         return terms_again(index.folder, index.manifest, every, home)
     name = f"{home}lexical/{new_name()}"
     mark(index.folder / name)
-    opened = [(files.once("terms", partial(TermFiles, files)), marked) for files, marked in known]
+    opened = [(files.once("terms", TermFiles), marked) for files, marked in known]
     merge_terms(opened, index.folder / name)
     return name
 

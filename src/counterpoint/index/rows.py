@@ -253,7 +253,7 @@ class Rows:
 
 def opened_rows(piece: Piece, name: str) -> Rows:
     """The rows of a set of a segment, opened once and shared by all commits with the segment."""
-    return piece.files.once(("rows", name), lambda: Rows(piece.files, name, piece.layout, piece.documents))
+    return piece.files.once(("rows", name), lambda files: Rows(files, name, piece.layout, piece.documents))
 
 
 def offsets_of(files: CheckedFolder, name: str, documents: int) -> Int[np.ndarray, " b1"]:

@@ -193,9 +193,8 @@ class StaticStore(VectorStore):
 
 def _opened(piece: Piece, name: str) -> StaticIds:
     """The ids of a segment, opened once and shared by all commits with the segment."""
-    files = piece.files
-    return files.once(
-        ("static", name), lambda: StaticIds(files, name, offsets_of(files, name, piece.documents))
+    return piece.files.once(
+        ("static", name), lambda files: StaticIds(files, name, offsets_of(files, name, piece.documents))
     )
 
 

@@ -76,7 +76,7 @@ def term_scores(parts: Sequence[Part], k1: float, b: float, of: TermScores | Non
     """Open the postings of an index, in any format; `of` is the whole collection if they are a shard's."""
     if len(parts) == 1 and PARAMETERS in parts[0][0]:
         return StoredScores(parts[0][0])
-    opened = [files.once("terms", partial(TermFiles, files)) for files, _ in parts]
+    opened = [files.once("terms", TermFiles) for files, _ in parts]
     whole = of if isinstance(of, ComputedScores) else None
     return ComputedScores(opened, k1, b, [live for _, live in parts], whole)
 
@@ -108,7 +108,7 @@ class ComputedScores(TermScores):
         self._live = live or [None] * len(parts)
         self.end = sum(part.documents for part in parts)
         lost = sum(int((~mask).sum()) for mask in self._live if mask is not None)
-        self._whole = of or self
+        self._of = of  # not itself, so that the files of an old commit are closed at once
         self.documents = self.end - lost if of is None else of.documents
         self._row = np.int32 if self.end < 2**31 else np.int64
         self._known: dict[str, int] = {}
@@ -116,8 +116,8 @@ class ComputedScores(TermScores):
 
     def frequency(self, term: str) -> int:
         """The document frequency of a term."""
-        if self._whole is not self:
-            return self._whole.frequency(term)
+        if self._of is not None:
+            return self._of.frequency(term)
         found = self._known.get(term)
         if found is None:
             whole = all(mask is None for mask in self._live)
@@ -128,7 +128,7 @@ class ComputedScores(TermScores):
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
         """The documents with a term, ascending, and the term's score in each."""
         rows, shares = self._saturated(term)
-        df = len(rows) if self._whole is self else self._whole.frequency(term)
+        df = len(rows) if self._of is None else self._of.frequency(term)
         self._remember(term, df)
         shares *= self._idf(df)
         return rows.astype(self._row), shares.astype(np.float32)
@@ -143,7 +143,7 @@ class ComputedScores(TermScores):
         self, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
     ) -> Float[np.ndarray, " n"]:
         """The saturated frequency of a term in other texts, by the collection's average length."""
-        norms = self._k1 * (1 - self._b + self._b * lengths / self._whole._average)
+        norms = self._k1 * (1 - self._b + self._b * lengths / self._average)
         return counts / np.where(counts > 0, norms + counts, 1.0)
 
     def _idf(self, df: int) -> np.float32:
@@ -173,12 +173,14 @@ class ComputedScores(TermScores):
     @cached_property
     def _norms(self) -> list[Float[np.ndarray, " documents"]]:
         """For each part and document, the k1 term of the denominator: tf / (tf + norm)."""
-        average, rest = self._whole._average, 1 - self._b
+        average, rest = self._average, 1 - self._b
         return [self._k1 * (rest + self._b * part.lengths / average) for part in self._parts]
 
     @cached_property
     def _average(self) -> float:
-        """Average length of a document in terms; 1 if all are empty."""
+        """Average length of a document of the whole collection in terms; 1 if all are empty."""
+        if self._of is not None:
+            return self._of._average
         pairs = zip(self._parts, self._live, strict=True)
         return sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1) or 1.0
 
