@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any, final
 
@@ -75,8 +75,20 @@ def run(app: Any, settings: ServeSettings, at: socket.socket, ready: Callable[[i
             if self.started:
                 ready(at.getsockname()[1])
 
+    _allow_open_files()
     with closing(at):
         Server(uvicorn.Config(app, **options_of(settings))).run(sockets=[at])
+
+
+def _allow_open_files() -> None:
+    """Allow this process as many open files as the system lets it: each segment of an index has some twenty."""
+    with suppress(
+        ImportError, OSError, ValueError
+    ):  # missing on Windows; a limit that cannot be raised stays
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @final
