@@ -21,6 +21,11 @@ def written(folder, tmp_path_factory):
         return place, notes.export_to("qdrant", folder=place)
 
 
+def test_a_collection_is_not_overwritten(folder, tmp_path):
+    with OpenIndex(folder, HashModel()) as notes, pytest.raises(ConfigError, match="collection of Qdrant"):
+        notes.export_to("qdrant", folder=tmp_path, overwrite=True)
+
+
 @pytest.fixture
 def client(written):
     opened = qdrant.QdrantClient(path=str(written[0]))

@@ -45,7 +45,7 @@ def export(
     """Write the documents of INDEX as JSON Lines, which `counterpoint index` reads back.
 
     With --to, write documents, metadata, vectors and BM25 terms to a search engine instead. Running it again
-    continues an interrupted export, and writes only what has changed. A server's key is read from
+    continues an interrupted export, and writes only documents that have changed. A server's key is read from
     COUNTERPOINT_EXPORT_KEY.
     """
     from counterpoint.index import Index

@@ -140,12 +140,14 @@ class Engine(ABC):
         title: its name in texts.
         multi_vectors: it has MaxSim.
         sparse: it keeps BM25 as sparse vectors whose weights are computed here.
+        writes_files: a folder gets files for the engine, and not its collection.
     """
 
     name: str
     title: str
     multi_vectors: bool
     sparse: bool
+    writes_files: bool = False
 
     @abstractmethod
     def holds(self, contents: Contents) -> dict[str, str]:

@@ -61,6 +61,7 @@ class HttpEngine(Engine):
 
     suffix: str
     example: str
+    writes_files = True
 
     @abstractmethod
     def files(self, contents: Contents) -> dict[str, str]:

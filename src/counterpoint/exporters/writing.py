@@ -44,7 +44,7 @@ def export_to(
         url: address of the engine.
         folder: folder of an engine that runs in this process, or where files for an engine are written.
         name: of the collection: a letter, then letters, digits and `_`. None for the name of the index.
-        overwrite: replace files that an earlier export wrote.
+        overwrite: replace files that an earlier export wrote; a collection is never replaced.
         on_progress: called with the number of documents done.
 
     Returns:
@@ -62,6 +62,11 @@ def export_to(
     if not NAME.fullmatch(collection):
         raise ConfigError(
             f"--name: expected a letter, then letters, digits and _, found {collection!r}; give another name"
+        )
+    if overwrite and (folder is None or not found.writes_files):
+        raise ConfigError(
+            f"overwrite replaces files, and this export goes into a collection of {found.title}; remove the "
+            "collection there first, or give another name"
         )
     place = Place(url, None if folder is None else Path(folder), os.environ.get(KEY), overwrite)
     contents = Contents.of(index, collection, several=found.multi_vectors)

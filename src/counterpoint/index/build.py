@@ -275,7 +275,8 @@ def _exclusively(folder: Path, overwrite: bool, resume: bool) -> Iterator[tuple[
         check_ours(folder)
     if (folder / NAME).exists() and not overwrite:
         raise ArtifactError(
-            "already holds an index; pass --overwrite to replace it, or choose another folder", path=folder
+            "already holds an index; replace it with --overwrite (overwrite=True), or choose another folder",
+            path=folder,
         )
     began = False
     try:

@@ -81,10 +81,8 @@ def run(app: Any, settings: ServeSettings, at: socket.socket, ready: Callable[[i
 
 
 def _allow_open_files() -> None:
-    """Allow this process as many open files as the system lets it: each segment of an index has some twenty."""
-    with suppress(
-        ImportError, OSError, ValueError
-    ):  # missing on Windows; a limit that cannot be raised stays
+    """Allow this process as many open files as the system lets it; a segment of an index has some twenty."""
+    with suppress(ImportError, OSError, ValueError):  # missing on Windows; a fixed limit stays
         import resource
 
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
