@@ -39,24 +39,18 @@ KINDS = ("words", "cosine", "hybrid")
 WORKFLOWS = {"words": "words", "cosine": "dense", "hybrid": "hybrid"}
 TEST = {"msmarco-v2-dl21-pool": "dl21-pool"}  # the split, where it is not "test"
 
-LONG = (0, 50, 100, 200, 400, 800, 1600, 3200)
+LONG = (0, 50, 100, 200, 400, 800, 1600)
 WAYS = (
-    Way(("importance",), rate=1e-3, stops=LONG),
-    Way(("importance",), rate=1e-2, stops=LONG),
-    Way(("importance",), rate=1e-3, idf=True, stops=LONG),
-    Way(("importance",), rate=1e-3, hidden=32, stops=LONG),
-    Way(("importance",), rate=1e-3, of="words", stops=LONG),
-    Way(("importance",), rate=1e-3, strength=1.0, stops=LONG),
-    Way(("importance",), rate=1e-3, loss="sum", stops=LONG),
-    Way(("importance",), rate=1e-3, loss="teacher", of="words", stops=LONG),
+    Way(("importance",), stops=LONG),
     Way(("mean",), rate=1e-4, stops=LONG),
-    Way(("mean",), rate=1e-4, strength=0.1, stops=LONG),
-    Way(("mean",), rate=1e-4, loss="sum", stops=LONG),
     Way(("map",), rate=1e-4),
+    Way(("importance",), loss="sum", stops=LONG),
+    Way(("importance",), strength=1.0, stops=LONG),
+    Way(("importance",), hidden=32, stops=LONG),
+    Way(("importance",), idf=True, stops=LONG),
+    Way(("mean",), loss="sum", rate=1e-4, stops=LONG),
+    Way(("map",), loss="sum", rate=1e-4),
     Way(("map",), rate=1e-4, strength=0.1),
-    Way(("map",), rate=1e-4, loss="sum"),
-    Way(("map",), rate=1e-4, loss="teacher", of="words"),
-    Way(("map",), rate=1e-3, rank=16),
 )
 
 Values = Mapping[str, Mapping[str, Sequence[float]]]

@@ -74,7 +74,14 @@ class Scene:
         """Number of queries."""
         return len(self.ideal)
 
-    def similar(self, queries: Tensor, candidates: Tensor, words: Tensor, change: Change = same) -> Tensor:
+    def similar(
+        self,
+        queries: Tensor,
+        candidates: Tensor,
+        words: Tensor,
+        change: Change = same,
+        most: int | None = None,
+    ) -> Tensor:
         """How similar each word of some queries is to its best match in some candidates (b, n, t).
 
         Args:
@@ -82,9 +89,10 @@ class Scene:
             candidates: (b, n), which of each.
             words: (b, t, d), the vectors of the queries' words.
             change: of the documents' rows.
+            most: how many of the rows in `near` are looked at; None for all.
         """
         longest = max(1, int((self.importance[queries] > 0).sum(1).max()))
-        near = self.near[queries[:, None], candidates, :longest].long()
+        near = self.near[queries[:, None], candidates, :longest, :most].long()
         rows = change(self.rows[near].float())
         best = torch.einsum("btd,bntkd->bntk", words[:, :longest], rows).amax(-1)
         return functional.pad(best, (0, words.shape[1] - longest))

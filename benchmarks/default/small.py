@@ -17,6 +17,7 @@ from counterpoint.types import Ragged
 
 BATCH, NEGATIVES = 32, 11
 NEIGHBOURS = 64  # a batch's queries are drawn from so many of about one length
+MATCHES = 1  # rows of a document that a word is compared with in training: the untrained model's best
 SCALES = (5, 10, 15, 20, 30, 40, 60, 80)
 
 
@@ -48,7 +49,7 @@ class Way:
     rank: int = 0
     hidden: int = 0
     idf: bool = False
-    stops: tuple[int, ...] = (0, 50, 100, 200, 400, 800)
+    stops: tuple[int, ...] = (0, 50, 100, 200, 400)
 
     @property
     def name(self) -> str:
@@ -214,7 +215,7 @@ def loss_of(
     factor = small.scale(words, scene.importance[queries])
     similar = own.similar[at]
     if small.map is not None:
-        similar = scene.similar(queries, candidates, small.words(words), small.documents)
+        similar = scene.similar(queries, candidates, small.words(words), small.documents, MATCHES)
     by_words = scene.summed(queries, similar, factor)
     by_mean = own.mean[at]
     if small.mean is not None:
