@@ -30,27 +30,30 @@ from counterpoint.loading import load_model
 from counterpoint.measure import evaluate
 from counterpoint.measure.significance import bootstrap_interval, randomisation_test
 from counterpoint.plots.curves import Curve, curves_plot
-from counterpoint.search import Searcher
+from counterpoint.search import Searcher, Workflow
 
 ONLY_CHOOSES = ("scifact",)  # it is an evaluation collection, so nothing is trained on its training queries
 SEEDS = (0, 1, 2)
 LEVEL = 0.0005  # gains that differ by less are level, and the fewest steps are taken
 KINDS = ("words", "cosine", "hybrid")
-WORKFLOWS = {"words": "words", "cosine": "dense", "hybrid": "hybrid"}
+WORKFLOWS: Mapping[str, Workflow] = {"words": "words", "cosine": "dense", "hybrid": "hybrid"}
 TEST = {"msmarco-v2-dl21-pool": "dl21-pool"}  # the split, where it is not "test"
 
 LONG = (0, 50, 100, 200, 400, 800, 1600)
 WAYS = (
     Way(("importance",), stops=LONG),
-    Way(("mean",), rate=1e-4, stops=LONG),
-    Way(("map",), rate=1e-4),
     Way(("importance",), loss="sum", stops=LONG),
     Way(("importance",), strength=1.0, stops=LONG),
     Way(("importance",), hidden=32, stops=LONG),
     Way(("importance",), idf=True, stops=LONG),
+    Way(("mean",), rate=1e-4, stops=LONG),
     Way(("mean",), loss="sum", rate=1e-4, stops=LONG),
+    Way(("mean",), rank="diagonal", stops=LONG),
+    Way(("map",), rate=1e-4),
+    Way(("map",), rank="diagonal"),
     Way(("map",), loss="sum", rate=1e-4),
-    Way(("map",), rate=1e-4, strength=0.1),
+    Way(("map",), loss="teacher", of="words", rate=1e-4),
+    Way(("both",), rank="diagonal"),
 )
 
 Values = Mapping[str, Mapping[str, Sequence[float]]]
@@ -210,7 +213,7 @@ def searched(name: str, parts: Sequence[Small], options: argparse.Namespace) -> 
             for each in (model, *(Asking(model, part.changed) for part in parts)):
                 searcher = Searcher(index, cast(Any, each))
                 for kind, workflow in WORKFLOWS.items():
-                    run = searcher.run(queries, 100, workflow=cast(Any, workflow))
+                    run = searcher.run(queries, 100, workflow=workflow)
                     values = evaluate(run, qrels, ["nDCG@10"]).per_query["nDCG@10"]
                     found[kind].append([values[query] for query in sorted(values)])
         path.write_text(json.dumps(found))

@@ -17,6 +17,7 @@ from counterpoint.types import Ragged
 
 BATCH, NEGATIVES = 32, 11
 NEIGHBOURS = 64  # a batch's queries are drawn from so many of about one length
+Rank = int | Literal["full", "diagonal"]
 MATCHES = 1  # rows of a document that a word is compared with in training: the untrained model's best
 SCALES = (5, 10, 15, 20, 30, 40, 60, 80)
 
@@ -35,7 +36,7 @@ class Way:
         rate: AdamW's.
         strength: of the penalty, the sum of squares of a map's difference to identity, and the mean square
             of ln importance.
-        rank: of the maps; 0 for full.
+        rank: of the maps, or "diagonal": a factor for each component.
         hidden: units of the head of importance; 0 for a linear one.
         idf: √idf of a word is an input of this head.
         stops: steps at which it is measured.
@@ -46,7 +47,7 @@ class Way:
     of: Literal["hybrid", "words"] = "hybrid"
     rate: float = 1e-3
     strength: float = 0.0
-    rank: int = 0
+    rank: Rank = "full"
     hidden: int = 0
     idf: bool = False
     stops: tuple[int, ...] = (0, 50, 100, 200, 400)
@@ -118,19 +119,22 @@ class Small(nn.Module):
 
 @final
 class Residual(nn.Module):
-    """x + x·A, at unit length; A is 0 at first, and perhaps of low rank."""
+    """x + x·A, at unit length; A is 0 at first, and perhaps diagonal or of low rank."""
 
-    def __init__(self, dim: int, rank: int):
+    def __init__(self, dim: int, rank: Rank):
         super().__init__()
-        self.left = nn.Parameter(torch.randn(dim, rank) / dim**0.5) if rank else None
-        self.right = nn.Parameter(torch.zeros(rank or dim, dim))
+        low = isinstance(rank, int)
+        self.left = nn.Parameter(torch.randn(dim, rank) / dim**0.5) if low else None
+        self.right = nn.Parameter(torch.zeros(dim if rank == "diagonal" else (rank if low else dim, dim)))
 
     def matrix(self) -> Tensor:
-        """A."""
+        """A, or its diagonal."""
         return self.right if self.left is None else self.left @ self.right
 
     def forward(self, rows: Tensor) -> Tensor:
         """The rows after the map."""
+        if self.right.dim() == 1:
+            return functional.normalize(rows + rows * self.right, dim=-1)
         inner = rows if self.left is None else rows @ self.left
         return functional.normalize(rows + inner @ self.right, dim=-1)
 
@@ -262,7 +266,7 @@ def measured(small: Small, scene: Scene, own: Columns) -> dict[str, np.ndarray]:
     every, groups = all_of(scene), by_length(scene)
     order, queries = torch.cat(groups).argsort(), torch.arange(len(scene))
     similar, mean = own.similar, own.mean
-    if small.map is not None:
+    if small.map is not None and small.map.right.any():
         found = [
             scene.similar(some, every[some], small.words(scene.words[some]), small.documents)
             for some in groups

@@ -4,6 +4,7 @@ import json
 import random
 import sys
 from argparse import Namespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def scenes(options):
 def searched(name, options, change=None):
     drawn, own = cached(name, options.data, options.work, load_model("minilm"))
     with Index(index_of(drawn, own, options.work / name / "index")) as index:
-        searcher = Searcher(index, own if change is None else Asking(own, change))
+        searcher = Searcher(index, cast(Any, own if change is None else Asking(own, change)))
         runs = {kind: searcher.run(drawn.queries, 24, workflow=WORKFLOWS[kind]) for kind in KINDS}
     found = {kind: evaluate(run, drawn.qrels, ["nDCG@10"]).per_query["nDCG@10"] for kind, run in runs.items()}
     return {kind: [values[query] for query in drawn.queries] for kind, values in found.items()}
@@ -135,7 +136,7 @@ def test_the_interval_counts_collections_alike():
 
 def test_a_map_starts_as_identity_and_keeps_unit_length():
     rows = torch.nn.functional.normalize(torch.randn(5, 8), dim=-1)
-    for rank in (0, 2):
+    for rank in ("full", "diagonal", 2):
         residual = Residual(8, rank)
         assert torch.allclose(residual(rows), rows, atol=1e-6)
         torch.nn.init.normal_(residual.right)
