@@ -72,17 +72,20 @@ def main() -> None:
     commands.choices["evaluate"].add_argument("--on", nargs="+", default=EVALUATION, metavar="NAME")
     options = parser.parse_args()
     scenes = scenes_of(options)
-    found = {way: left_out(way, 0, scenes, options.work) for way in WAYS}
+    columns = {name: Columns(scene) for name, scene in scenes.items()}
+    found = {way: left_out(way, 0, scenes, columns, options.work) for way in WAYS}
     if options.what == "choose":
-        show_choice(found)
+        show_choice(found, {way: seen(way, scenes, columns, options.work) for way in WAYS})
         if options.plot:
             plotted(found).save(options.plot)
         return
     way, steps = chosen(found)
     print(f"chosen: {way.name}, {steps} steps")
     for seed in SEEDS:
-        print(line(f"left out, seed {seed}", gains(left_out(way, seed, scenes, options.work), steps)))
-    parts = [trained_on_all(way, steps, seed, scenes, options.work) for seed in SEEDS]
+        print(
+            line(f"left out, seed {seed}", gains(left_out(way, seed, scenes, columns, options.work), steps))
+        )
+    parts = [trained_on_all(way, (steps, seed), scenes, columns, options.work) for seed in SEEDS]
     show_searched({name: searched(name, parts, options) for name in options.on})
 
 
@@ -100,14 +103,14 @@ def scenes_of(options: argparse.Namespace) -> dict[str, Scene]:
     return found
 
 
-def left_out(way: Way, seed: int, scenes: Mapping[str, Scene], work: Path) -> dict[str, Values]:
+def left_out(
+    way: Way, seed: int, scenes: Mapping[str, Scene], columns: Mapping[str, Columns], work: Path
+) -> dict[str, Values]:
     """The values on each collection, of the parts trained on the others; kept in files."""
-    columns: dict[str, Columns] = {}
     found: dict[str, Values] = {}
     for held, scene in scenes.items():
-        path = work / "ways" / re.sub(r"[^\w.=+-]+", "_", way.name) / f"{held}-{seed}.json"
+        path = folder_of(way, work) / f"{held}-{seed}.json"
         if not path.is_file():
-            columns = columns or {name: Columns(each) for name, each in scenes.items()}
             others = {name: each for name, each in scenes.items() if name not in (held, *ONLY_CHOOSES)}
             values = {
                 str(step): {
@@ -124,6 +127,27 @@ def left_out(way: Way, seed: int, scenes: Mapping[str, Scene], work: Path) -> di
     return found
 
 
+def seen(
+    way: Way, scenes: Mapping[str, Scene], columns: Mapping[str, Columns], work: Path
+) -> dict[str, float]:
+    """What the last step gains on the queries that were trained on, all but those that only choose."""
+    path = folder_of(way, work) / "seen.json"
+    if not path.is_file():
+        used = {name: each for name, each in scenes.items() if name not in ONLY_CHOOSES}
+        values = {
+            step: {name: measured(small, each, columns[name])["hybrid"].mean() for name, each in used.items()}
+            for step, small in trained(way, used, columns, 0, (0, way.stops[-1]))
+        }
+        first, last = values.values()
+        path.write_text(json.dumps({name: float(last[name] - first[name]) for name in used}))
+    return json.loads(path.read_text())
+
+
+def folder_of(way: Way, work: Path) -> Path:
+    """The folder of a way's figures."""
+    return work / "ways" / re.sub(r"[^\w.=+-]+", "_", way.name)
+
+
 def gains(found: Mapping[str, Values], steps: int, kind: str = "hybrid") -> list[float]:
     """What training gains on each collection left out."""
     return [float(np.mean(each[str(steps)][kind]) - np.mean(each["0"][kind])) for each in found.values()]
@@ -138,7 +162,7 @@ def chosen(found: Mapping[Way, Mapping[str, Values]]) -> tuple[Way, int]:
     )
 
 
-def show_choice(found: Mapping[Way, Mapping[str, Values]]) -> None:
+def show_choice(found: Mapping[Way, Mapping[str, Values]], fits: Mapping[Way, Mapping[str, float]]) -> None:
     names = list(next(iter(found.values())))
     print(line("untrained", [], names))
     for kind in KINDS:
@@ -151,6 +175,7 @@ def show_choice(found: Mapping[Way, Mapping[str, Values]]) -> None:
         for kind in KINDS:
             means = [float(np.mean(gains(values, steps, kind))) for steps in way.stops]
             print(line(f"{way.name}: {kind} by steps", means))
+        print(line("  hybrid, last step, queries trained on", list(fits[way].values())))
         best = max(way.stops[1:], key=lambda steps: np.mean(gains(values, steps)))
         print(line(f"  hybrid, {best} steps", gains(values, best)))
         print(line(f"  words, {best} steps", gains(values, best, "words")))
@@ -178,19 +203,23 @@ def plotted(found: Mapping[Way, Mapping[str, Values]]):
         Curve(way.name, way.stops, tuple(float(np.mean(gains(values, at))) for at in way.stops))
         for way, values in found.items()
     ]
-    return curves_plot(curves, value="mean gain in nDCG@10", along="steps")
+    made = curves_plot(curves, value="gain in nDCG@10, mean over collections left out", along="steps")
+    made.axes.set_xscale("symlog", linthresh=50)
+    return made
 
 
 # -- the evaluation collections --------------------------------------------------------------------------
 
 
-def trained_on_all(way: Way, steps: int, seed: int, scenes: Mapping[str, Scene], work: Path) -> Small:
-    """The parts trained on every collection that may be trained on; kept in a file."""
+def trained_on_all(
+    way: Way, at: tuple[int, int], scenes: Mapping[str, Scene], columns: Mapping[str, Columns], work: Path
+) -> Small:
+    """The parts trained on every collection but those that only choose, for some steps; kept in a file."""
+    steps, seed = at
     used = {name: scene for name, scene in scenes.items() if name not in ONLY_CHOOSES}
     one = next(iter(used.values()))
     path = work / f"chosen-{seed}.pt"
     if not path.is_file():
-        columns = {name: Columns(scene) for name, scene in used.items()}
         (small,) = [each for _, each in trained(way, used, columns, seed, [steps])]
         torch.save(small.state_dict(), path)
     small = Small(way, one.words.shape[2], one.mean.shape[1])
