@@ -94,6 +94,7 @@ def test_lists_begin_with_a_relevant_candidate_and_have_no_other(scenes):
     assert scene.known[queries].gather(1, candidates)[there].all()
 
 
+@pytest.mark.slow
 @pytest.mark.minilm
 def test_tables_and_parts_are_kept(options, scenes, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(learn, "WAYS", (Way(("importance",), rate=0.1, stops=(0, 2, 4)),))
@@ -106,8 +107,11 @@ def test_tables_and_parts_are_kept(options, scenes, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(sys, "argv", command)
     main()
     assert "without" not in capsys.readouterr().out  # nothing is trained again
-    monkeypatch.setattr(learn, "chosen", lambda found: (next(iter(found)), 2))
+    monkeypatch.setattr(learn, "chosen", lambda found: (next(iter(found)), 0))
     monkeypatch.setattr(sys, "argv", ["learn", "evaluate", *command[2:], "--on", "scifact", "mqp"])
+    main()
+    assert "nothing is searched" in capsys.readouterr().out and not (options.work / "evaluation").exists()
+    monkeypatch.setattr(learn, "chosen", lambda found: (next(iter(found)), 2))
     main()
     text = capsys.readouterr().out
     assert "hybrid, mean of seeds - untrained" in text and "mean over all" in text
