@@ -175,8 +175,8 @@ def show_choice(found: Mapping[Way, Mapping[str, Values]], fits: Mapping[Way, Ma
         )
     for way, values in found.items():
         for kind in KINDS:
-            means = [float(np.mean(gains(values, steps, kind))) for steps in way.stops]
-            print(line(f"{way.name}: {kind} by steps", means))
+            means = [f"{at}: {np.mean(gains(values, at, kind)):+.4f}" for at in way.stops[1:]]
+            print(f"{way.name}: {kind} by steps ".ljust(53) + ", ".join(means))
         print(line("  hybrid, last step, queries trained on", list(fits[way].values())))
         best = max(way.stops[1:], key=lambda steps: np.mean(gains(values, steps)))
         for kind in ("words", "hybrid"):
@@ -201,13 +201,18 @@ def interval(differences: Sequence[np.ndarray]) -> tuple[float, float]:
 
 
 def plotted(found: Mapping[Way, Mapping[str, Values]]):
-    """The mean gain on the collections left out, by steps."""
+    """The mean gain on the collections left out, by steps, of ways that differ visibly from each other."""
+    drawn = [way for way in found if way.loss != "sum" and not (way.hidden or way.idf)]
     curves = [
-        Curve(way.name, way.stops, tuple(float(np.mean(gains(values, at))) for at in way.stops))
-        for way, values in found.items()
+        Curve(way.name, way.stops, tuple(float(np.mean(gains(found[way], at))) for at in way.stops))
+        for way in drawn
     ]
-    made = curves_plot(curves, value="gain in nDCG@10, mean over collections left out", along="steps")
-    made.axes.set_xscale("symlog", linthresh=50)
+    levels = {"least gain that counts": LEVEL}
+    made = curves_plot(curves, value="gain in nDCG@10 on collections left out", levels=levels)
+    stops = sorted({at for way in drawn for at in way.stops})
+    made.axes.set_xscale("symlog", linthresh=max(1, stops[1]))
+    made.axes.set_xticks(stops, labels=map(str, stops))
+    made.axes.set_xlim(left=0)
     return made
 
 

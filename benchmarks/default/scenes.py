@@ -4,7 +4,7 @@ A scene is made from an index of a training collection and its model. Every figu
 untrained default: candidates, BM25's scores, weights and idf are the engine's own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast, final
@@ -26,13 +26,7 @@ HYBRID, ALONE = 30, 15  # best documents of a query that are kept: of the hybrid
 NEAR = 2  # most similar words of a document that are kept for each word of the query
 FEEDBACK, FED = 0.1, 5
 DISCOUNTS = torch.from_numpy(1 / np.log2(np.arange(10) + 2)).float()
-Change = Callable[[Tensor], Tensor]
 NOTHING = -9.0  # the score of no candidate
-
-
-def same(rows: Tensor) -> Tensor:
-    """The rows as they are."""
-    return rows
 
 
 @final
@@ -74,26 +68,18 @@ class Scene:
         """Number of queries."""
         return len(self.ideal)
 
-    def similar(
-        self,
-        queries: Tensor,
-        candidates: Tensor,
-        words: Tensor,
-        change: Change = same,
-        most: int | None = None,
-    ) -> Tensor:
+    def similar(self, queries: Tensor, candidates: Tensor, words: Tensor, most: int | None = None) -> Tensor:
         """How similar each word of some queries is to its best match in some candidates (b, n, t).
 
         Args:
             queries: (b,), which.
             candidates: (b, n), which of each.
             words: (b, t, d), the vectors of the queries' words.
-            change: of the documents' rows.
             most: how many of the rows in `near` are looked at; None for all.
         """
         longest = max(1, int((self.importance[queries] > 0).sum(1).max()))
         near = self.near[queries[:, None], candidates, :longest, :most].long()
-        rows = change(self.rows[near].float())
+        rows = self.rows[near].float()
         best = torch.einsum("btd,bntkd->bntk", words[:, :longest], rows).amax(-1)
         return functional.pad(best, (0, words.shape[1] - longest))
 

@@ -28,8 +28,8 @@ class Way:
     """A way to train.
 
     Attributes:
-        learns: the parts that learn: `importance` of the query's words, a `map` of these words, one `both`
-            sides share, or a map of the query's pooled vector (`mean`).
+        learns: the parts that learn: `importance` of the query's words, a `map` of these words, or a
+            map of the query's pooled vector (`mean`).
         loss: `answers`: −ln softmax at a relevant candidate, among it and others. `teacher`: KL divergence
             from the untrained hybrid's softmax over the same. `sum`: of both.
         of: whose scores the loss takes.
@@ -76,17 +76,12 @@ class Small(nn.Module):
         for weights in last.parameters():
             nn.init.zeros_(weights)
         self.head = nn.Sequential(*head, last) if "importance" in way.learns else None
-        by_words = {"map", "both"} & set(way.learns)
-        self.map = Residual(dim, way.rank) if by_words else None
+        self.map = Residual(dim, way.rank) if "map" in way.learns else None
         self.mean = Residual(pooled, way.rank) if "mean" in way.learns else None
 
     def words(self, rows: Tensor) -> Tensor:
         """The query's words after their map, at unit length."""
         return rows if self.map is None else self.map(rows)
-
-    def documents(self, rows: Tensor) -> Tensor:
-        """The documents' words."""
-        return self.map(rows) if self.map is not None and "both" in self.way.learns else rows
 
     def scale(self, words: Tensor, importance: Tensor) -> Tensor | None:
         """Factors of the words' importance, from their vectors before the map that learns."""
@@ -219,7 +214,7 @@ def loss_of(
     factor = small.scale(words, scene.importance[queries])
     similar = own.similar[at]
     if small.map is not None:
-        similar = scene.similar(queries, candidates, small.words(words), small.documents, MATCHES)
+        similar = scene.similar(queries, candidates, small.words(words), MATCHES)
     by_words = scene.summed(queries, similar, factor)
     by_mean = own.mean[at]
     if small.mean is not None:
@@ -267,10 +262,7 @@ def measured(small: Small, scene: Scene, own: Columns) -> dict[str, np.ndarray]:
     order, queries = torch.cat(groups).argsort(), torch.arange(len(scene))
     similar, mean = own.similar, own.mean
     if small.map is not None and small.map.right.any():
-        found = [
-            scene.similar(some, every[some], small.words(scene.words[some]), small.documents)
-            for some in groups
-        ]
+        found = [scene.similar(some, every[some], small.words(scene.words[some])) for some in groups]
         similar = torch.cat(found)[order]
     if small.mean is not None:
         pooled = small.pooled(scene.mean)
