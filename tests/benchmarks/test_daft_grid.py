@@ -1,0 +1,82 @@
+"""The grid of the benchmark of DAFT: rows that differ in one thing, and tests over queries and over seeds."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from benchmarks.papers.daft_grid import RATES, Cell, cells, contrasts, differences, grid_rows, t_interval
+from benchmarks.papers.daft_rows import ALIGNED
+
+from counterpoint.measure import paired_t_test
+from counterpoint.recipe import check
+
+CELLS = [Cell("mean, far", arm, rate) for arm, rate in product(ALIGNED, RATES)]
+
+
+def test_every_row_has_its_rate_in_all_stages_and_the_same_number_of_steps():
+    rows = grid_rows(["mean, far"], seeds=(0, 1), steps=350, align=200)
+    assert list(rows) == [(cell, seed) for seed, cell in product((0, 1), CELLS)]  # a whole seed first
+    for (cell, seed), recipe in rows.items():
+        assert check(recipe) == [] and recipe.seed == seed
+        assert {stage.lr for stage in recipe.stages} == {cell.rate}
+        assert sum(stage.steps for stage in recipe.stages) == 350
+        assert not any(stage.stop for stage in recipe.stages)
+        learnt = [stage.learn for stage in recipe.stages]
+        assert learnt == ([("query.*",), ("*",)] if cell.arm == "alignment" else [("*",)])
+    assert len({recipe.name for recipe in rows.values()}) == len(rows)
+
+
+def row(*values):
+    queries = {str(query): value for query, value in enumerate(values)}
+    return {"loss": 4.0, "cos d": 0.5, "cos q": 0.5, "queries": {"nDCG@10": queries, "R@100": queries}}
+
+
+def some(seeds=(0, 1, 2)):
+    """Alignment gains .3, .4 and .5 at the high rate, and nothing at the low one."""
+    low, unaligned, aligned = (0.1, 0.2, 0.3, 0.4), (0.2, 0.2, 0.3, 0.3), 0.3
+    gains = (0.0, 0.02, -0.01, -0.01)
+    found = {}
+    for seed, cell in product(seeds, CELLS):
+        gained = [one + aligned + seed / 10 + gain for one, gain in zip(unaligned, gains, strict=True)]
+        high = gained if cell.arm == "alignment" else unaligned
+        found[cell, seed] = row(*(high if cell.rate == RATES[1] else low))
+    return found
+
+
+def test_a_contrast_changes_the_arm_or_the_rate_alone():
+    found = contrasts(some())
+    assert len(found) == 4
+    for treatment, control in found:
+        assert sum(one != other for one, other in zip(treatment, control, strict=True)) == 1
+    assert len(contrasts({key: one for key, one in some().items() if key[0] != CELLS[0]})) == 2
+
+
+def test_cells_have_the_mean_over_seeds_and_the_range():
+    aligned = cells(some())["mean, far; alignment; 2e-04"]
+    assert aligned["seeds"] == "0 1 2"
+    assert aligned["nDCG@10"] == "0.650 (0.550 to 0.750)"
+    assert aligned["loss"] == "4.000 (4.000 to 4.000)"
+
+
+def test_differences_are_of_queries_within_a_seed_and_then_of_seeds():
+    name = "mean, far; alignment; 2e-04 − mean, far; no alignment; 2e-04"
+    found = differences(some(), "nDCG@10")
+    last = found[f"{name}; seed 2"]
+    assert last["difference"] == pytest.approx(0.5) and last["over"] == "4 queries"
+    assert 0.48 < last["low"] < 0.5 < last["high"] < 0.53
+    raw = paired_t_test(np.array([0.5, 0.52, 0.49, 0.49])).p_value
+    assert 2 * raw < last["p"] < 0.001  # corrected for the tests of all contrasts and seeds
+    over = found[name]
+    assert over["difference"] == pytest.approx(0.4) and over["over"] == "3 seeds"
+    # By hand: standard error .1/√3, Student's t with two degrees of freedom 4.3027.
+    assert (over["low"], over["high"]) == pytest.approx((0.4 - 0.24841, 0.4 + 0.24841), abs=1e-4)
+    assert over["p"] == pytest.approx(0.0202, abs=1e-4)
+    assert found["mean, far; alignment; 2e-05 − mean, far; no alignment; 2e-05"]["difference"] == 0
+
+
+def test_of_one_seed_there_is_no_line_over_seeds():
+    assert all("seed 0" in name for name in differences(some(seeds=(0,)), "R@100"))
+
+
+def test_the_interval_over_seeds_is_student_s():
+    assert t_interval([1.0, 2.0, 3.0]) == pytest.approx((2 - 2.4841, 2 + 2.4841), abs=1e-4)
