@@ -1,9 +1,11 @@
 """The grid of the benchmark of DAFT: rows that differ in one thing, and tests over queries and over seeds."""
 
+import json
 from itertools import product
 
 import numpy as np
 import pytest
+from benchmarks.papers.daft import main
 from benchmarks.papers.daft_grid import RATES, Cell, cells, contrasts, differences, grid_rows, t_interval
 from benchmarks.papers.daft_rows import ALIGNED
 
@@ -80,3 +82,44 @@ def test_of_one_seed_there_is_no_line_over_seeds():
 
 def test_the_interval_over_seeds_is_student_s():
     assert t_interval([1.0, 2.0, 3.0]) == pytest.approx((2 - 2.4841, 2 + 2.4841), abs=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.minilm
+def test_a_row_is_trained_and_measured_once(tmp_path, monkeypatch, capsys):
+    texts = [f"Paragraph {n} is about the town number {n * 7} and its river." for n in range(70)]
+    data = tmp_path / "data"
+    (data / "qrels").mkdir(parents=True)
+    documents = (json.dumps({"_id": f"d{n}", "title": "", "text": text}) for n, text in enumerate(texts))
+    (data / "corpus.jsonl").write_text("\n".join(documents))
+    asked = (json.dumps({"_id": f"q{n}", "text": f"Which river has town {n * 7}?"}) for n in range(40))
+    (data / "queries.jsonl").write_text("\n".join(asked))
+    for split, numbers in (("train", range(32)), ("test", range(32, 40))):
+        judged = "".join(f"q{n}\td{n}\t1\n" for n in numbers)
+        (data / "qrels" / f"{split}.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
+    found = tmp_path / "found.json"
+    command = [
+        "daft",
+        "grid",
+        data,
+        "-o",
+        tmp_path / "runs",
+        "--json",
+        found,
+        "--steps",
+        "50",
+        "--align",
+        "25",
+    ]
+    command += ["--seeds", "0", "--only", "far; alignment; 2e-04"]
+    monkeypatch.setattr("sys.argv", list(map(str, command)))
+    main()
+    assert "mean, far; alignment; 2e-04; 50 steps; seed 0: done" in capsys.readouterr().err
+    first = json.loads(found.read_text())
+    ((name, values),) = first.items()
+    assert name == "mean, far; alignment; 2e-04; seed 0"
+    assert set(values["queries"]["nDCG@10"]) == {f"q{n}" for n in range(32, 40)}
+    main()
+    again = capsys.readouterr()
+    assert "done" not in again.err and "| mean, far; alignment; 2e-04 | 0 |" in again.out
+    assert json.loads(found.read_text()) == first
