@@ -5,7 +5,8 @@ nearest to one point without alignment, and it ranked with alignment. Its vector
 as in the paper, whose two encoders share no initialisation.
 
 A row with alignment trains `align` steps of the query encoder alone, then the other steps of both encoders.
-A row without alignment trains all steps of both. In every row all stages have the row's learning rate.
+A row without alignment trains all steps of both. Rows with and without alignment have the same rate at the
+same step: 2e-5 or 2e-4 throughout, or 2e-4 for the first `align` steps and then 2e-5, as in `collapse`.
 Queries of the test split are searched once, after training.
 """
 
@@ -28,7 +29,12 @@ from counterpoint.loading import load_model
 from counterpoint.measure import bootstrap_interval, evaluate, holm, paired_t_test
 from counterpoint.search import Searcher
 
-RATES = (2e-5, 2e-4)
+RATES = {  # of the first `align` steps, and of the others
+    "2e-05": (2e-5, 2e-5),
+    "2e-04": (2e-4, 2e-4),
+    "2e-04 then 2e-05": (2e-4, 2e-5),
+}
+CONSTANT = "2e-05"  # what other rates are compared with
 MEASURES = ("nDCG@10", "R@100")
 
 
@@ -37,10 +43,10 @@ class Cell(NamedTuple):
 
     documents: str
     arm: str
-    rate: float
+    rate: str
 
     def __str__(self):
-        return f"{self.documents}; {self.arm}; {self.rate:.0e}"
+        return f"{self.documents}; {self.arm}; {self.rate}"
 
 
 def grid_rows(documents, seeds, steps, align):
@@ -49,15 +55,26 @@ def grid_rows(documents, seeds, steps, align):
         (cell := Cell(name, arm, rate), seed): recipe_of(
             f"{cell}; {steps} steps; seed {seed}",
             model_of(name, light(Cls()), 48, shared=True),
-            [
-                replace(stage, lr=rate, stop=None, evaluate_every=50)
-                for stage in stages_of(arm, steps - align, align)
-            ],
+            grid_stages(arm, RATES[rate], steps, align),
             seed,
             held_out=0,
         )
         for seed, name, arm, rate in product(seeds, documents, ALIGNED, RATES)
     }
+
+
+def grid_stages(arm, rates, steps, align):
+    """One stage of both encoders if nothing changes on the way, two stages otherwise."""
+    if arm == ALIGNED[0] and len(set(rates)) == 1:
+        stages = stages_of(arm, steps, 0)
+    else:
+        stages = stages_of("alignment", steps - align, align)
+    if arm == ALIGNED[0] and len(stages) == 2:
+        stages[0] = replace(stages[0], name="first", learn=("*",))
+    return [
+        replace(stage, lr=rate, stop=None, evaluate_every=50)
+        for stage, rate in zip(stages, rates[-len(stages) :], strict=True)
+    ]
 
 
 def grid(arguments):
@@ -128,7 +145,7 @@ def contrasts(found):
     """Pairs of cells that differ in the arm or in the rate alone: (treatment, control)."""
     known = dict.fromkeys(cell for cell, _ in found)
     pairs = [(cell, cell._replace(arm=ALIGNED[0])) for cell in known if cell.arm != ALIGNED[0]]
-    pairs += [(cell, cell._replace(rate=RATES[0])) for cell in known if cell.rate != RATES[0]]
+    pairs += [(cell, cell._replace(rate=CONSTANT)) for cell in known if cell.rate != CONSTANT]
     return [(treatment, control) for treatment, control in pairs if control in known]
 
 
