@@ -114,8 +114,9 @@ def show_grid(arguments):
     found = grid(arguments)
     show(cells(found))
     for measure in MEASURES:
-        print(f"\n{measure}:")
-        show(differences(found, measure))
+        if table := differences(found, measure):
+            print(f"\n{measure}:")
+            show(table)
     return {f"{cell}; seed {seed}": row for (cell, seed), row in found.items()}
 
 
