@@ -88,6 +88,16 @@ def test_the_page_shows_what_is_printed(call):
     assert code == 0 and out == shown[1]
 
 
+@pytest.mark.parametrize(
+    ("qps", "below", "above"), [(10, "200M", "250M"), (200, "30M", "40M")], ids=["10", "200"]
+)
+def test_the_page_says_where_another_engine_is_advised(qps, below, above, call):
+    found = [planned(call, "--documents", size, "--qps", qps)["advice"]["way"] for size in (below, above)]
+    assert found == ["shards on several machines", "another engine"]
+    said = f"between {below[:-1]} and {above[:-1]} million passages"
+    assert said.removesuffix(" passages") in " ".join(PAGE.split())
+
+
 def test_the_table_of_sizes_is_computed(call):
     """If figures change, copy the rows that pytest shows."""
     (table,) = re.findall(r"^\| passages \|.*?\n\|[-|]+\|\n(.*?)\n\n", PAGE, re.M | re.S)

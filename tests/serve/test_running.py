@@ -24,6 +24,9 @@ def test_it_is_ready_when_it_answers(tmp_path, monkeypatch):
 
     from counterpoint.serve.running import bound, run
 
+    resource = pytest.importorskip("resource")
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most - 1, most))
     app, settings = served(tmp_path)
     answers, servers, made = [], [], uvicorn.Server.__init__
 
@@ -48,6 +51,7 @@ def test_it_is_ready_when_it_answers(tmp_path, monkeypatch):
     run(app, settings, bound(settings), ready)
     asking[0].join()
     assert answers == [200]
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most)  # an index may have many files
 
 
 def test_an_address_that_cannot_be_had_is_told(tmp_path):

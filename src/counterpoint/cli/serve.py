@@ -69,7 +69,7 @@ def serve(
         note(f"serving {', '.join(named)} at http://{settings.host}:{port} (Ctrl-C to stop)")
 
     with ExitStack() as stack:
-        at = stack.enter_context(bound(settings))  # a taken port is told before shards are started
+        at = stack.enter_context(bound(settings))  # so that a port in use is reported before shards start
         app = application(named, settings, _fleets(named, settings, stack))
         log_to_stderr()
         run(app, settings, at, ready)

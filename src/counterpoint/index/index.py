@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Index"]
 
-CONDITIONS = 2**24  # bytes of the cache of the documents that match metadata conditions
+CONDITIONS = 2**26  # bytes of the cache of the documents that match metadata conditions
 
 
 @final

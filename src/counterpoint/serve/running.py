@@ -44,7 +44,7 @@ def bound(settings: ServeSettings) -> socket.socket:
     """A socket at the address of the settings.
 
     Raises:
-        ConfigError: the address is taken, or is none of this machine.
+        ConfigError: another process uses the port, or the address does not belong to this machine.
     """
     host = settings.host.strip("[]")
     try:
