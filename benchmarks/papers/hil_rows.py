@@ -27,6 +27,7 @@ PAPER = 180  # positions of a document
 SEEN = 1e-6  # a weight that lets InterIso be logged and no more
 ISO = (0.1, 0.2, 0.4, 0.7, 1.0)  # figure 7
 ANISO = (-0.1, -0.2, -0.4, -0.7, -1.0)  # figures 4 and 7
+SAME = (-0.3, 0.3)  # as HIL's
 HIL = (-1.0, -0.6, -0.1, 0.3)  # beside the paper's −0.3
 CURVES = ("HIL", "HIL without reg_L", "HIL without reg_H", "HIL without regularisers")  # figure 8
 
@@ -150,7 +151,7 @@ def rows(budget, folder_of=str):
     longer = replace(budget, positions=300)  # table 9
     return {
         "ColBERT": colbert(budget),
-        **{f"InterIso {weight:+g}": colbert(budget, iso(weight)) for weight in (*ISO, *ANISO)},
+        **{f"InterIso {weight:+g}": colbert(budget, iso(weight)) for weight in (*ISO, *ANISO, *SAME)},
         **{f"CosReg {w:+g}": colbert(budget, CosReg("tokens", w)) for w in (0.2, -0.1)},
         **{f"I-STAR {w:+g}": colbert(budget, IStar("tokens", w)) for w in (0.2, -0.6)},
         "HIL": hil(budget, curve=True),

@@ -24,6 +24,7 @@ from counterpoint.types import Document
         ((0, 100), 12, 0, "searching: 0 of 100 queries (0 %), after 00:12"),
         ((99, 100), 10, 9.9, "searching: 99 of 100 queries (99 %), 9.9 a second, 00:00 left"),
         ((1234, None), 10, 123.4, "searching: 1,234 queries, 123 a second"),
+        ((100, 100), 70, 2, "searching: 100 of 100 queries (100 %), finishing, after 01:10"),
         ((7300, 14600), 3600, 2, "searching: 7,300 of 14,600 queries (50 %), 2 a second, 1:00:50 left"),
     ],
 )
@@ -41,6 +42,16 @@ def test_off_a_terminal_there_is_a_line_now_and_then_even_if_nothing_moves(monke
     assert 4 <= len(lines) <= 9
     assert lines[0].startswith("indexing: 0 of 10 documents (0 %), after ")
     assert re.fullmatch(r"indexing: 5 of 10 documents \(50 %\), \d+ a second, 00:00 left", lines[-1])
+
+
+def test_a_bar_is_finishing_after_the_last_one_until_the_work_ends(monkeypatch, capsys):
+    monkeypatch.setattr(module, "TICK", 0.02)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress("indexing", "documents", 10) as update:
+        update(10)
+        time.sleep(0.3)
+    shown = [line for line in capsys.readouterr().err.split("\r") if "10/10" in line]
+    assert "finishing" in shown[0] and "finishing" not in shown[-1]
 
 
 def test_what_an_earlier_run_did_is_no_speed(monkeypatch, capsys):

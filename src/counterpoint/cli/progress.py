@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["counting", "loading", "progress", "reading"]
 
 EVERY = 10.0  # seconds between lines
+FINISHING = "finishing"  # everything was counted, and the work goes on: an index is written, for example
 TICK = 1.0  # seconds between refreshes of a bar that does not move, so that its clock does
 
 
@@ -100,9 +101,12 @@ def _bar(label: str, unit: str, total: int | None, begun: int) -> Iterator[Calla
     ):
 
         def update(done: int) -> None:
+            if done == total:
+                bar.set_postfix_str(FINISHING, refresh=False)
             bar.update(max(done, begun) - bar.n)
 
         yield update
+        bar.set_postfix_str("", refresh=False)
 
 
 def _width() -> int | None:
@@ -134,6 +138,8 @@ def line_of(label: str, unit: str, counts: tuple[int, int | None], seconds: floa
 
     >>> line_of("indexing: ", "documents", (1200, 4800), 60, 20)
     'indexing: 1,200 of 4,800 documents (25 %), 20 a second, 03:00 left'
+    >>> line_of("indexing: ", "documents", (4800, 4800), 250, 19)
+    'indexing: 4,800 of 4,800 documents (100 %), finishing, after 04:10'
     """
     from tqdm import tqdm
 
@@ -143,7 +149,9 @@ def line_of(label: str, unit: str, counts: tuple[int, int | None], seconds: floa
         if total
         else f"{label}{done:,} {unit}"
     )
-    if rate <= 0:
+    if done == total:
+        line += f", {FINISHING}"
+    if rate <= 0 or done == total:
         return f"{line}, after {tqdm.format_interval(seconds)}"
     line += f", {rate:,.0f} a second" if rate >= 10 else f", {rate:.2g} a second"
     return f"{line}, {tqdm.format_interval((total - done) / rate)} left" if total else line
