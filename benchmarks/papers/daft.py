@@ -21,8 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.common import parser_of
-from benchmarks.papers.daft_grid import MEASURES, cells, differences, grid
+from benchmarks.papers.daft_grid import MEASURES, cells, differences_of, grid
 from benchmarks.papers.daft_rows import CANDIDATES, EQUAL_SCORES, collapse_rows, layer_rows
+from benchmarks.papers.seeds import print_table
 
 from counterpoint.encode import EncodeOptions
 from counterpoint.loading import load_model
@@ -101,22 +102,13 @@ def _pass(model, queries):
     return 1000 * (time.perf_counter() - started) / len(queries)
 
 
-def show(rows):
-    columns = list(dict.fromkeys(key for row in rows.values() for key in row))
-    print("| run | " + " | ".join(columns) + " |\n|" + "---|" * (len(columns) + 1))
-    for name, row in rows.items():
-        found = [row.get(key, "") for key in columns]
-        cells = [f"{value:.3f}" if isinstance(value, float) else str(value) for value in found]
-        print(f"| {name} | " + " | ".join(cells) + " |")
-
-
 def show_grid(arguments):
     found = grid(arguments)
-    show(cells(found))
+    print_table(cells(found))
     for measure in MEASURES:
-        if table := differences(found, measure):
+        if table := differences_of(found, measure):
             print(f"\n{measure}:")
-            show(table)
+            print_table(table)
     return {f"{cell}; seed {seed}": row for (cell, seed), row in found.items()}
 
 
@@ -128,7 +120,7 @@ def show_rows(arguments):
         rows = {name: future.result() for name, future in waiting.items()}
     if arguments.what == "layers":
         add_latencies(rows, arguments)
-    show(rows)
+    print_table(rows)
     return rows
 
 

@@ -19,14 +19,14 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-import numpy as np
 from benchmarks.common import folder_of, train_rows
 from benchmarks.papers.daft_rows import ALIGNED, Cls, light, model_of, recipe_of, stages_of
+from benchmarks.papers.seeds import differences, spread
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
 from counterpoint.loading import load_model
-from counterpoint.measure import bootstrap_interval, evaluate, holm, paired_t_test
+from counterpoint.measure import evaluate
 from counterpoint.search import Searcher
 
 RATES = {  # of the first `align` steps, and of the others
@@ -133,11 +133,8 @@ def cells(found):
         rows = {seed: row for (one, seed), row in found.items() if one == cell}
         numbers = {name: [row[name] for row in rows.values()] for name in ("loss", "cos d", "cos q")}
         numbers |= {name: [mean(row["queries"][name].values()) for row in rows.values()] for name in MEASURES}
-        spread = {
-            name: f"{mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
-            for name, values in numbers.items()
-        }
-        table[str(cell)] = {"seeds": " ".join(map(str, rows)), **spread}
+        ranges = {name: spread(values) for name, values in numbers.items()}
+        table[str(cell)] = {"seeds": " ".join(map(str, rows)), **ranges}
     return table
 
 
@@ -149,39 +146,7 @@ def contrasts(found):
     return [(treatment, control) for treatment, control in pairs if control in known]
 
 
-def differences(found, measure):
-    """Of each contrast, treatment − control: of every seed over queries, then over seeds.
-
-    A seed's interval is a bootstrap over queries, its p of a paired t-test, corrected (Holm) for all tests of
-    the table. Over seeds, both are of Student's t over the seeds' mean differences.
-    """
-    table, tests = {}, {}
-    for treatment, control in contrasts(found):
-        means = []
-        for seed in (seed for cell, seed in found if cell == treatment and (control, seed) in found):
-            first, second = (found[cell, seed]["queries"][measure] for cell in (treatment, control))
-            gaps = np.array([first[query] - second[query] for query in first])
-            means.append(float(gaps.mean()))
-            name = f"{treatment} − {control}; seed {seed}"
-            tests[name] = paired_t_test(gaps).p_value
-            table[name] = row_of(means[-1], bootstrap_interval(gaps), f"{len(gaps)} queries")
-        if len(means) > 1:
-            name = f"{treatment} − {control}"
-            table[name] = row_of(mean(means), t_interval(means), f"{len(means)} seeds")
-            table[name]["p"] = paired_t_test(np.array(means)).p_value
-    for name, p in zip(tests, holm(list(tests.values())), strict=True):
-        table[name]["p"] = p
-    return table
-
-
-def row_of(difference, interval, over):
-    low, high = interval
-    return {"difference": difference, "low": low, "high": high, "over": over}
-
-
-def t_interval(values, confidence=0.95):
-    """Student's interval of the mean; the values are taken as normal."""
-    from scipy import stats
-
-    half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1) * stats.sem(values))
-    return mean(values) - half, mean(values) + half
+def differences_of(found, measure):
+    """The differences of all contrasts, by `seeds.differences`."""
+    of_queries = {key: row["queries"][measure] for key, row in found.items()}
+    return differences(of_queries, contrasts(found))

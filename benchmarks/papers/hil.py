@@ -5,6 +5,7 @@
     python -m benchmarks.papers.hil evaluate DATA -o RUNS [--json FILE] [--plots FOLDER]
         [--collections NAME ...]
     python -m benchmarks.papers.hil show --json FILE [FILE ...] [--plots FOLDER]
+    python -m benchmarks.papers.hil seeds --json 1.json 2.json 3.json
 
 DATA holds the collections. `train` puts a training collection together from four of them and trains every row
 of `hil_rows.py` by `counterpoint train` under one budget, in a folder of its own with its recipe beside it;
@@ -13,7 +14,7 @@ every query with the parts of all rows, by brute force; full ranking, reranking 
 HIL's, ensembles and InterIso of BM25's pairs are all taken of those scores. Rows whose backbone and texts are
 the same are encoded at once. Documents are read up to 512 positions, those of table 9 up to 300. Nothing is
 tuned on the six. `show` prints and draws what evaluations have saved; rows that one of them lacks are left
-out of the means.
+out of the means. `seeds` compares rows over several seeds, one evaluation for each (`hil_seeds.py`).
 """
 
 import json
@@ -33,12 +34,14 @@ from benchmarks.common import (
 )
 from benchmarks.papers.hil_citadel import CITADELS, reranked
 from benchmarks.papers.hil_rows import ENSEMBLES, PAPER, Budget, rows
+from benchmarks.papers.hil_seeds import read, show_seeds
 from benchmarks.papers.hil_tables import draw, show
 
 from counterpoint.config import restore
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
 from counterpoint.index.kernels import idf_of, maxsim_table
+from counterpoint.learn import Train
 from counterpoint.loading import load_model
 from counterpoint.measure import evaluate
 from counterpoint.measure.inter_iso import mean_rows
@@ -230,7 +233,7 @@ def curves(output):
     found = {}
     for name, recipe in rows(Budget()).items():
         path = folder_of(name, output) / "metrics.jsonl"
-        if not path.is_file():
+        if not path.is_file() or not isinstance(recipe.stages[-1], Train):
             continue
         weights = {
             loss.name: loss.weight for loss in recipe.stages[-1].objective.losses if hasattr(loss, "weight")
@@ -247,7 +250,8 @@ def curves(output):
 
 def parsed():
     parser = parser_of(__doc__)
-    train, evaluate, show = add_commands(parser, "train", "evaluate", "show").values()
+    commands = add_commands(parser, "train", "evaluate", "show", "seeds")
+    train, evaluate, show, seeds = commands.values()
     train.add_argument("--frozen", action="store_true", help="only projections learn")
     train.add_argument("--no-curves", action="store_true", help="evaluate nothing meanwhile, for figure 8")
     train.add_argument("--marked", action="store_true", help="markers and [MASK] expansion, but for CITADEL")
@@ -258,6 +262,7 @@ def parsed():
     evaluate.add_argument("--collections", nargs="+", default=EVALUATION)
     evaluate.add_argument("--json", type=Path, help="save what was measured")
     show.add_argument("--json", type=Path, nargs="+", required=True, help="what evaluations have saved")
+    seeds.add_argument("--json", type=Path, nargs="+", required=True, help="an evaluation of each seed")
     for command in (evaluate, show):
         command.add_argument("--plots", type=Path, help="draw figures 4, 7 and 8 into this folder")
     return parser.parse_args()
@@ -267,6 +272,8 @@ def main():
     arguments = parsed()
     if arguments.what == "train":
         return train(arguments)
+    if arguments.what == "seeds":
+        return show_seeds(read(arguments.json))
     if arguments.what == "show":
         found = {"collections": {}}
         for path in arguments.json:

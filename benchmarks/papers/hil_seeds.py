@@ -1,0 +1,75 @@
+"""HIL's rows over several seeds: is it the hybrid, or the regulariser on H?
+
+One evaluation of `hil.py` per seed is read. Differences within a seed are over all queries of all
+collections, so a collection with more queries counts for more than in the means over collections.
+"""
+
+import json
+
+from benchmarks.papers.hil_tables import delta, inter_iso, value
+from benchmarks.papers.seeds import differences, print_table, spread
+
+QUESTIONS = {
+    "HIL as the paper has it": ("HIL", "ColBERT"),
+    "the regulariser and z-scores on H, without L": ("H only", "ColBERT"),
+    "the regulariser on H, without z-scores and L": ("InterIso -0.3", "ColBERT"),
+    "L beside an H that was trained with it": ("HIL", "H of HIL"),
+    "what training beside L does to H": ("H of HIL", "H only"),
+    "the whole hybrid beside H alone": ("HIL", "H only"),
+    "L alone": ("L only", "ColBERT"),
+    "z-scores beside fixed scales": ("HIL", "HIL at fixed scales"),
+    "λ = +0.3 in place of −0.3": ("HIL λ +0.3", "HIL"),
+    "regularisers": ("HIL", "HIL without regularisers"),
+    "the ensemble of two ColBERTs": ("ColBERT-λ", "ColBERT"),
+    "training": ("ColBERT", "ColBERT, untrained"),
+}
+
+
+def read(paths):
+    """What evaluations have saved of their collections, by the stem of the file: the seed."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8"))["collections"] for path in paths}
+
+
+def show_seeds(of_seed):
+    """Print means over seeds, then the differences that `QUESTIONS` names."""
+    if len(compared := {tuple(measured) for measured in of_seed.values()}) > 1:
+        raise SystemExit(f"the seeds were evaluated on different collections: {sorted(compared)}")
+    systems = dict.fromkeys(
+        name for measured in of_seed.values() for one in measured.values() for name in one["systems"]
+    )
+    print(f"nDCG@10 × 100, means over {', '.join(next(iter(of_seed.values())))}\n")
+    print_table({name: _row(of_seed, name) for name in systems}, "row")
+    found = {(name, seed): queries for name in systems for seed, queries in _queries(of_seed, name).items()}
+    pairs = {what: pair for what, pair in QUESTIONS.items() if all(row in systems for row in pair)}
+    lines = differences(found, pairs.values())
+    print("\n" + "\n".join(f"- {what}: {first} − {second}" for what, (first, second) in pairs.items()) + "\n")
+    print_table(lines, "difference of nDCG@10")
+
+
+def _row(of_seed, name):
+    having = [
+        measured for measured in of_seed.values() if all(name in m["systems"] for m in measured.values())
+    ]
+    row = {"seeds": str(len(having))}
+    for title, what in (("in full", "full"), ("BM25's hundred", "rerank"), ("BM25-easy", "easy")):
+        row[title] = spread([value(measured, name, what) for measured in having], 1)
+    for title, of in (
+        ("InterIso of H", lambda m: inter_iso(m, f"{name}|h") or inter_iso(m, f"{name}|tokens")),
+        ("ΔInterIso", lambda m: delta(m, name)),
+    ):
+        values = [of(measured) for measured in having]
+        row[title] = "" if None in values else spread(values, 2)
+    return row
+
+
+def _queries(of_seed, name):
+    """By seed: nDCG@10 of every query of every collection."""
+    return {
+        seed: {
+            f"{collection}/{query}": score
+            for collection, one in measured.items()
+            for query, score in one["systems"][name]["queries"].items()
+        }
+        for seed, measured in of_seed.items()
+        if all(name in one["systems"] for one in measured.values())
+    }

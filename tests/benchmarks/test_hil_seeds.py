@@ -1,0 +1,49 @@
+"""HIL's rows over several seeds."""
+
+import json
+
+import pytest
+from benchmarks.papers.hil_seeds import read, show_seeds
+
+
+def evaluated(hil, colbert, h=0.25):
+    """An evaluation of one collection with two queries."""
+
+    def system(*values):
+        mean = sum(values) / len(values)
+        of_queries = dict(zip(("a", "b"), values, strict=True))
+        return {"full": {"nDCG@10": mean}, "rerank": {"nDCG@10": mean}, "easy": mean, "queries": of_queries}
+
+    systems = {"ColBERT": system(*colbert), "HIL": system(*hil)}
+    return {"systems": systems, "inter_iso": {"HIL|h": h, "HIL|l": 0.125, "ColBERT|tokens": 0.1}}
+
+
+def saved(folder, **of_seed):
+    for seed, measured in of_seed.items():
+        (folder / f"{seed}.json").write_text(json.dumps({"collections": measured}))
+    return [folder / f"{seed}.json" for seed in of_seed]
+
+
+def test_means_are_over_seeds_and_differences_over_queries_and_seeds(tmp_path, capsys):
+    first, second = evaluated((0.6, 0.4), (0.5, 0.3)), evaluated((0.7, 0.5), (0.4, 0.4), h=0.5)
+    show_seeds(read(saved(tmp_path, one={"med": first}, two={"med": second})))
+    printed = capsys.readouterr().out
+    assert "| HIL | 2 | 55.0 (50.0 to 60.0) |" in printed
+    assert "| 0.38 (0.25 to 0.50) | 0.25 (0.12 to 0.38) |" in printed
+    assert (
+    colbert = next(line for line in printed.splitlines() if line.startswith("| ColBERT | 2 |"))
+    assert colbert.count("40.0 (40.0 to 40.0)") == 3 and "| 0.10 (0.10 to 0.10) |" in colbert
+        in printed
+    )
+    assert "- HIL as the paper has it: HIL − ColBERT" in printed
+    assert "- L alone" not in printed  # no row of that name
+    lines = {line.split(" | ")[0]: line for line in printed.splitlines()}
+    assert "| HIL − ColBERT; seed one | 0.100 |" in lines["| HIL − ColBERT; seed one"]
+    assert lines["| HIL − ColBERT"].startswith("| HIL − ColBERT | 0.150 |")
+    assert "| 2 seeds |" in lines["| HIL − ColBERT"]
+
+
+def test_seeds_of_different_collections_are_refused(tmp_path):
+    one = evaluated((0.6, 0.4), (0.5, 0.3))
+    with pytest.raises(SystemExit, match="different collections"):
+        show_seeds(read(saved(tmp_path, one={"med": one}, two={"cisi": one})))
