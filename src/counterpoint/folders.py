@@ -103,7 +103,8 @@ def publish_folder(path: Path, *, overwrite: bool = False, kind: FolderKind | No
     with writing(path, replaced):
         _recover(target)
         if path.exists() and not overwrite:
-            raise ArtifactError("already exists; choose another name or ask to overwrite it", path=path)
+            message = "already exists; choose another name, or replace it with --overwrite (overwrite=True)"
+            raise ArtifactError(message, path=path)
         check_replaceable(path, kind)
         temporary = temporary_next_to(target)
         above = _make(temporary)

@@ -5,7 +5,7 @@ from tests.exporters.notes import QUERIES, agree, build, documents, hits
 from tests.exporters.sending import ask_milvus
 from tests.fakes import HashModel
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.exporters import query_for
 from counterpoint.library.opened import OpenIndex
 from counterpoint.types import Document
@@ -83,3 +83,9 @@ def test_another_collection_of_that_name_is_left_alone(written, tmp_path):
     with OpenIndex(tmp_path / "my_notes", HashModel()) as other:
         with pytest.raises(ConfigError, match="has other fields"):
             other.export_to("milvus", folder=written[0])
+
+
+def test_a_server_that_is_not_there_is_no_bug(notes):
+    with pytest.raises(ArtifactError, match="Milvus: .*nothing was written") as raised:
+        notes.export_to("milvus", url="http://127.0.0.1:9")
+    assert raised.value.path == "http://127.0.0.1:9"

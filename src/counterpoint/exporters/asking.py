@@ -79,14 +79,14 @@ def _question(
     names = [name for name in plan.weights if name in held]
     if not names:
         raise ConfigError(
-            f"-w {workflow}: {engine.title} holds none of its parts ({', '.join(plan.weights)})"
+            f"workflow {workflow}: {engine.title} holds none of its parts ({', '.join(plan.weights)})"
         )
     (prepared,) = prepare([text], plan, settings, index, searcher.model)
     terms = {} if index.lexical is None else index.lexical.query_weights(text)
     rows = {name: prepared.vectors.get(name, np.zeros((0, 0), np.float32)) for name in names}
     asking = [name for name in names if len(terms if name == LEXICAL else rows[name])]
     if not asking:
-        raise ConfigError(f"-w {workflow}: the index knows no word of the query {text!r}")
+        raise ConfigError(f"workflow {workflow}: the index knows no word of the query {text!r}")
     first = [name for name in plan.first if name in asking] or asking
     parts = {
         name: Part(plan.weights[name] / prepared.ceilings[name], name in first, rows[name]) for name in asking

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from counterpoint.errors import ConfigError, MissingExtraError
+from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
 from counterpoint.exporters.contents import Contents, Row, columns_of, sparse_of
 from counterpoint.exporters.engine import Engine, Place, Question, Writer
 from counterpoint.index.lexical import LEXICAL
@@ -59,11 +59,16 @@ class Milvus(Engine):
         if not contents.pooled and not contents.lexical:
             raise ConfigError("--to milvus: the index has neither pooled vectors nor BM25")
         try:
-            from pymilvus import MilvusClient
+            from pymilvus import MilvusClient, MilvusException
         except ImportError as error:
             raise MissingExtraError("export to Milvus", package="pymilvus", extra="milvus") from error
         if place.folder is None:
-            return _Entities(contents, MilvusClient(str(place.url), token=place.key or ""), "AUTOINDEX")
+            try:  # a client connects when it is made
+                client = MilvusClient(str(place.url), token=place.key or "")
+            except MilvusException as error:
+                message = f"Milvus: {error.message}; nothing was written"
+                raise ArtifactError(message, path=place.url) from error
+            return _Entities(contents, client, "AUTOINDEX")
         place.folder.mkdir(parents=True, exist_ok=True)
         return _Entities(contents, MilvusClient(str(place.folder / FILE)), "FLAT")
 

@@ -23,5 +23,5 @@ def engine_of(name: str) -> Engine:
         ConfigError: no engine has this name.
     """
     if name not in ENGINES:
-        raise ConfigError(f"--to: unknown engine {name!r}; choose {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+        raise ConfigError(f"unknown engine {name!r}; choose {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
     return import_module(f"counterpoint.exporters.{name}").ENGINE
