@@ -162,6 +162,16 @@ def test_an_index_is_searched_while_its_next_version_is_unfinished(tmp_path):
     assert files(tmp_path / "i") == files(tmp_path / "whole")
 
 
+def test_a_segment_that_was_being_removed_is_not_gone_on_with(tmp_path):
+    """After a power failure, the record may be left and another file not."""
+    interrupted(tmp_path / "i", 30)
+    (segment,) = (tmp_path / "i" / "segments").iterdir()
+    (segment / "documents.checks.npy").unlink()
+    assert kept_text(tmp_path / "i") == ""
+    again = build_index(DOCUMENTS, HashModel(), tmp_path / "i", resume=True, overwrite=True)
+    assert again.documents == len(DOCUMENTS) and not segment.exists()
+
+
 @pytest.mark.parametrize(
     "model, settings, message",
     [

@@ -191,14 +191,19 @@ def _matches(path: Path, patterns: Iterable[str]) -> bool:
 def unfinished_segment(folder: Path, manifest: Manifest | None = None) -> tuple[Path, Progress] | None:
     """The segment of an interrupted build that can be resumed; of several, the one with most documents.
 
-    The manifest does not name it, and it has a progress record.
+    The manifest does not name it, and it has a progress record and the files of that record. If one is
+    missing, the power failed while the segment was being removed.
     """
     listed = _listed(folder, manifest)
     if listed is None:
         return None
     unlisted = [path for path in _segments(folder) if _name(folder, path) not in listed]
     found = [(path, Progress.read(path)) for path in unlisted if _is_ours(path)]
-    left = [(path, kept) for path, kept in found if kept is not None]
+    left = [
+        (path, kept)
+        for path, kept in found
+        if kept is not None and all((path / name).is_file() for name in kept.files)
+    ]
     return max(left, key=lambda pair: (pair[1].documents, pair[0].name), default=None)
 
 
