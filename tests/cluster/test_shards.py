@@ -51,6 +51,42 @@ def test_shards_on_a_cluster_answer_as_the_index_and_follow_its_commits(ray, tmp
         assert asked(fleet.over(now)) == asked(now) != asked(index)
 
 
+def test_servers_share_shards_until_the_last_one_leaves(ray, tmp_path):
+    from ray import serve
+
+    build_index(documents(), HashModel(), tmp_path / "i", IndexSettings(shards=2))
+    with Index(tmp_path / "i") as index, ray_fleet(tmp_path / "i", "local", seconds=60) as second:
+        with ray_fleet(tmp_path / "i", "local", seconds=60) as first:
+            processes = [first.send(number, "process").result(60) for number in (0, 1)]
+        assert [second.send(number, "process").result(60) for number in (0, 1)] == processes
+        assert asked(second.over(index)) == asked(index) and second.silent(index) == set()
+        (name,) = serve.status().applications
+        serve.delete(name)  # as somebody else may do
+        assert second.silent(index) == {0, 1}
+        with pytest.raises(ShardGone, match="was stopped on the cluster: start this server again"):
+            asked(second.over(index))
+    assert serve.status().applications == {}
+
+
+@pytest.mark.long
+def test_a_shard_whose_process_hangs_is_missing(ray, tmp_path):
+    build_index(documents(), HashModel(), tmp_path / "i", IndexSettings(shards=2))
+    with (
+        ray_fleet(tmp_path / "i", "local", partial=True, seconds=6) as fleet,
+        Index(tmp_path / "i") as index,
+    ):
+        process = fleet.send(1, "process").result(60)
+        asked(fleet.over(index))  # both are open
+        os.kill(process, signal.SIGSTOP)
+        try:
+            started = time.monotonic()
+            with fleet.watched() as missing:
+                assert Searcher(fleet.over(index), HashModel()).search("fox", 9).hits
+            assert missing == {1} and time.monotonic() - started < 6
+        finally:
+            os.kill(process, signal.SIGCONT)
+
+
 @pytest.mark.long
 def test_a_replica_that_is_killed_comes_back(ray, tmp_path):
     build_index(documents(), HashModel(), tmp_path / "i", IndexSettings(shards=2))

@@ -113,8 +113,10 @@ def test_what_is_wrong_is_said(serve, notes):
 
 def test_a_key_is_sent(serve, notes, monkeypatch):
     address = serve({"notes": notes}, read_keys=("r" * 20,))
-    with pytest.raises(ConfigError, match="needs a key"):
+    with pytest.raises(ConfigError, match=r"needs a key; set .* COUNTERPOINT_KEY to a key of it"):
         RemoteIndex(address)
+    with pytest.raises(ConfigError, match=r"does not know this key; set .* COUNTERPOINT_KEY"):
+        RemoteIndex(address, key="w" * 20)
     with RemoteIndex(address, key="r" * 20) as remote:
         assert remote.search("sea")
     monkeypatch.setenv("COUNTERPOINT_KEY", "r" * 20)

@@ -1,5 +1,7 @@
 """A search over shards elsewhere: bit for bit that of the same index in one process, or a clear error."""
 
+import time
+from concurrent.futures import Future
 from dataclasses import replace
 
 import numpy as np
@@ -84,6 +86,29 @@ def test_a_shard_that_is_lost_after_it_proposed_gives_no_wrong_score(small, monk
     searcher = Searcher(fleet.over(index), layout.model, layout.searches[0])
     with fleet.watched(), pytest.raises(ShardGone):
         searcher.search("fox dog cat", 200)
+    fleet.close()
+
+
+def test_after_a_shard_that_hangs_there_is_time_for_the_others(small, monkeypatch):
+    index, layout = small
+    fleet, send, asked = fleet_of(index.folder, layout, partial=True, seconds=1.0), Threads.send, []
+
+    def hangs(self, number, call, *given, **named):
+        asked.append(number)
+        return Future() if number == 1 else send(self, number, call, *given, **named)
+
+    monkeypatch.setattr(Threads, "send", hangs)
+    searcher = Searcher(fleet.over(index), layout.model, layout.searches[0])
+    started = time.monotonic()
+    with fleet.watched() as missing:
+        found = searcher.search("fox dog cat", 200).hits
+    assert missing == {1} and found and 0.5 <= time.monotonic() - started < 1.0
+    assert asked.count(1) == 1 < asked.count(0)
+    with (
+        fleet.watched(whole=True),
+        pytest.raises(ShardGone, match=r"shard 1 gives no answer in 0\.5 seconds"),
+    ):
+        searcher.run({"q": "fox"}, 5)
     fleet.close()
 
 

@@ -102,7 +102,8 @@ def test_a_write_names_the_commit_and_is_seen(serve):
     ("body", "status", "words"),
     [
         ({}, 422, "query"),
-        ({"query": ""}, 422, "query"),
+        ({"query": ""}, 400, "the query is empty; give some text to search for"),
+        ({"query": ["x", ""]}, 400, "the query is empty"),
         ({"query": []}, 422, "query"),
         ({"query": 3}, 422, "query"),
         ({"query": "x", "kk": 3}, 422, "kk"),

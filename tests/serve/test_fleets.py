@@ -1,5 +1,7 @@
 """A server whose shards are searched elsewhere: the same answers, followed commits, and told gaps."""
 
+from concurrent.futures import Future
+
 import pytest
 
 pytest.importorskip("fastapi")
@@ -28,9 +30,9 @@ def folder(tmp_path, tiny_model):
 def serve(folder):
     opened = []
 
-    def made(numbers=(0, 1, 2), partial=False):
-        fleet = Threads([Shard(folder, number, encoder_of) for number in numbers], partial)
-        app = application({"notes": folder}, ServeSettings(), {"notes": fleet})
+    def made(numbers=(0, 1, 2), partial=False, seconds=30.0):
+        fleet = Threads([Shard(folder, number, encoder_of) for number in numbers], partial, seconds)
+        app = application({"notes": folder}, ServeSettings(seconds=seconds), {"notes": fleet})
         client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
         opened.append((client.__enter__(), fleet))
         return client
@@ -81,3 +83,32 @@ def test_a_shard_that_is_gone_is_503_or_named_in_the_answer(serve, folder):
     assert answer.status_code == 200 and answer.json()["missing_shards"] == [1]
     assert 0 < len(answer.json()["hits"]) < len(DOCUMENTS)
     assert "missing_shards" not in serve().post(SEARCH, json=BODY).json()
+
+
+def test_a_shard_that_hangs_is_named_before_the_time_of_the_request_ends(serve, monkeypatch):
+    """In the answer, or as the reason that there is none; whatever else asks for it is told, too."""
+    send = Threads.send
+
+    def hangs(self, number, call, *given, **named):
+        return Future() if number == 1 else send(self, number, call, *given, **named)
+
+    whole, partial = serve(seconds=4.0), serve(partial=True, seconds=4.0)
+    monkeypatch.setattr(Threads, "send", hangs)
+    found = partial.post(SEARCH, json=BODY).json()
+    assert found["missing_shards"] == [1] and found["hits"]
+    for client, path, body in (
+        (whole, SEARCH, BODY),
+        (partial, "/v1/indexes/notes/run", {"queries": {"q": "sea"}}),
+        (partial, "/v1/indexes/notes/rerank", {"query": "sea", "ids": [f"d{i}" for i in range(30)]}),
+    ):
+        answer = client.post(path, json=body)
+        assert answer.status_code == 503 and "shard 1 gives no answer in" in answer.json()["detail"]
+
+
+def test_a_server_is_ready_if_its_shards_answer(serve):
+    for ready in (serve(), serve(partial=True, numbers=(0, 2))):
+        assert ready.get("/readyz").json() == {"status": "ready"}
+    answer = serve(numbers=(0, 2)).get("/readyz")
+    assert answer.status_code == 503 and answer.json()["detail"] == "notes: no answer from shard 1"
+    answer = serve(partial=True, numbers=()).get("/readyz")
+    assert answer.status_code == 503 and "shard 0, 1, 2" in answer.json()["detail"]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from counterpoint.cli.console import Json, emit
+from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.options import IndexFolder, ModelName
 from counterpoint.cli.progress import loading, progress
 
@@ -31,6 +31,7 @@ def compact(
     --shards changes how the index is divided, without encoding anything.
     """
     from counterpoint.index.disk_usage import units_of
+    from counterpoint.index.sharding import empty_text
     from counterpoint.library import OpenIndex
 
     with OpenIndex(index, model) as opened:
@@ -42,6 +43,8 @@ def compact(
         with progress("compacting", units, len(opened) if refit else None) as update:
             commits = opened.compact(refit=refit, shards=shards, on_progress=update)
         after = opened.info()
+        if (shards or 1) > 1 and (told := empty_text(shards, after["documents"])):
+            note(told)
         result = {
             "index": str(index), "commits": commits, "segments": after["segments"],
             "segments_before": before["segments"], "deleted": after["deleted"],

@@ -30,7 +30,9 @@ def delete(
     from counterpoint.index.disk_usage import counted_text
     from counterpoint.library import OpenIndex
 
-    if bool(ids) == (where is not None):
+    if not ids and where is None:
+        raise ConfigError("name the documents to delete, by their IDs or by a condition (--where)")
+    if ids and where is not None:
         raise ConfigError("name documents by their IDs or by a condition (--where), not by both")
     with OpenIndex(index) as opened:
         named = None if where is not None else _ids(ids or [])

@@ -141,6 +141,7 @@ def _run(build: Build) -> None:
 def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     from counterpoint.index import Index
     from counterpoint.index.disk_usage import auto_text, built_text, counted_text, cut_text, queries_text
+    from counterpoint.index.sharding import empty_text
     from counterpoint.library.building import model_name, prepare
 
     named = model_name(source, chosen)
@@ -153,7 +154,8 @@ def _build(source: str, output: Path, chosen: BuildOptions, json: bool) -> None:
     note(report.summary(), *told(report, decided))
     with Index(output) as built:
         info = built.info()
-    note(*filter(None, (auto_text(info), queries_text(info), cut_text(info))))
+    few = empty_text(info["shards"], info["documents"]) if info["shards"] > 1 else None
+    note(*filter(None, (auto_text(info), queries_text(info), cut_text(info), few)))
     result = {
         "index": str(output), "documents": info["documents"], "passages": info["passages"],
         "longer_than_model": info["longer_than_model"], "bytes": info["bytes"],

@@ -1,7 +1,8 @@
 """Put the shards of an index behind Ray Serve: processes that each search one shard, with replicas.
 
 Ray Serve starts a replica again that has died, and sends requests to the others meanwhile. Every replica
-follows the commits of the index, so a change needs no new deployment. All machines of the cluster must see
+follows the commits of the index, so a change needs no new deployment. Servers of the same index share the
+shards, and the last one to leave ends them. All machines of the cluster must see
 the folder of the index under the same path; a replica reads the vectors and postings of its shard only.
 """
 
@@ -16,14 +17,15 @@ from typing import Any, final
 from typing_extensions import override
 
 from counterpoint.cluster.connecting import connected
+from counterpoint.cluster.presence import Presence
 from counterpoint.errors import CounterpointError
 from counterpoint.index import Index
-from counterpoint.search.fleet import Fleet, ShardGone, Waiting, shard_starts
+from counterpoint.search.fleet import SECONDS, Fleet, ShardGone, Waiting, shard_starts
 from counterpoint.search.shard import Found, Shard
+from counterpoint.version import version
 
 __all__ = ["RayFleet", "ray_fleet"]
 
-SECONDS = 30.0
 ONGOING = 8  # requests that a replica takes at a time
 
 
@@ -38,7 +40,7 @@ def ray_fleet(
         address: as for `connected`.
         replicas: processes per shard.
         partial: as for `Fleet`.
-        seconds: time for an answer, after which the shard counts as gone.
+        seconds: as for `Fleet`.
 
     Raises:
         ConfigError: there is no cluster.
@@ -54,23 +56,38 @@ def ray_fleet(
 
 @final
 class RayFleet(Fleet):
-    """Shards in a Ray Serve application, which is named after the folder.
+    """Shards in a Ray Serve application.
+
+    It is named after the folder, the number of shards and of replicas, and the version of this package.
+    Fleets for which all of these are equal share it.
 
     Args:
         folder: of the index.
         replicas: processes per shard.
         partial: as for `Fleet`.
-        seconds: time for an answer.
+        seconds: as for `Fleet`.
     """
 
     def __init__(self, folder: Path, replicas: int, partial: bool, seconds: float):
         from ray import serve
 
-        super().__init__(partial)
-        self._seconds = seconds
-        self._name = f"counterpoint {folder.resolve().as_posix()}".replace("/", "|")
+        super().__init__(partial, seconds)
         with Index(folder) as index:
             numbers = range(max(index.manifest.shards, 1 + max(shard_starts(index), default=0)))
+        told = f"counterpoint {version()} {len(numbers)}x{replicas} {folder.resolve().as_posix()}"
+        self._name = told.replace("/", "|")
+        # Without its HTTP proxy, which would take port 8000 of every machine.
+        serve.start(proxy_location="Disabled")
+        self._presence = Presence(self._name)
+        known = serve.status().applications.get(self._name)
+        if known is None or known.status not in ("RUNNING", "DEPLOYING"):
+            self._deploy(folder, numbers, replicas)
+        self._handles = {n: serve.get_deployment_handle(_named(n), app_name=self._name) for n in numbers}
+
+    def _deploy(self, folder: Path, numbers: range, replicas: int) -> None:
+        """Start the shards. It would replace those that run, while others use them."""
+        from ray import serve
+
         shards = {}
         for number in numbers:
             deployed: Any = serve.deployment(
@@ -81,20 +98,18 @@ class RayFleet(Fleet):
             )
             shards[number] = deployed(_Replica).bind(str(folder.resolve()), number)
         entrance: Any = serve.deployment(ray_actor_options={"num_cpus": 0})(_Entrance)
-        # Without its HTTP proxy, which would take port 8000 of every machine.
-        serve.start(proxy_location="Disabled")
         serve.run(entrance.bind(shards), name=self._name, route_prefix=None)
-        self._handles = {n: serve.get_deployment_handle(_named(n), app_name=self._name) for n in numbers}
 
     @override
     def send(self, number: int, call: str, *given: Any, **named: Any) -> Waiting:
-        return _Waiting(getattr(self._handles[number], call).remote(*given, **named), number, self._seconds)
+        return _Waiting(getattr(self._handles[number], call).remote(*given, **named), number)
 
     @override
     def close(self) -> None:
         from ray import serve
 
-        serve.delete(self._name)
+        if self._presence.leave():
+            serve.delete(self._name)
 
 
 def _named(number: int) -> str:
@@ -105,24 +120,35 @@ def _named(number: int) -> str:
 class _Waiting:
     """The result of a call that is under way."""
 
-    def __init__(self, response: Any, number: int, seconds: float):
-        self._response, self._number, self._seconds = response, number, seconds
+    def __init__(self, response: Any, number: int):
+        self._response, self._number = response, number
 
-    def result(self) -> Any:
+    def result(self, timeout: float | None = None) -> Any:
         """Wait for it.
 
         Raises:
-            ShardGone: no replica answers.
+            ShardGone: no replica answers, or the cluster has the shard no more.
+            TimeoutError: no replica has answered in time.
         """
         from ray.exceptions import RayError
+        from ray.serve.exceptions import RayServeException
 
         try:
-            return self._response.result(timeout_s=self._seconds)
+            return self._response.result(timeout_s=timeout)
         except CounterpointError as error:  # what the shard itself says
             raise getattr(error, "cause", error) from error
-        except (RayError, TimeoutError) as error:
-            why = str(error).splitlines()[0] if str(error) else f"no answer in {self._seconds:g} seconds"
+        except TimeoutError:
+            raise
+        except RayServeException as error:  # its text names the folder of the index
+            why = "it was stopped on the cluster: start this server again"
             raise ShardGone(f"shard {self._number} gives no answer ({why})") from error
+        except RayError as error:
+            why = next(iter(str(error).splitlines()), type(error).__name__)
+            raise ShardGone(f"shard {self._number} gives no answer ({why})") from error
+
+    def cancel(self) -> object:
+        """Wait no longer."""
+        return self._response.cancel()
 
 
 @final
@@ -143,6 +169,10 @@ class _Replica:
     def scores(self, *given: Any) -> Any:
         """As `Shard.scores`."""
         return self._opened().scores(*given)
+
+    def alive(self) -> bool:
+        """As `Shard.alive`."""
+        return self._opened().alive()
 
     def process(self) -> int:
         """The number of this process."""

@@ -22,7 +22,7 @@ from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.ours import new_name
 from counterpoint.index.rewriting import Source, rewritten
 
-__all__ = ["MOST_SHARDS", "check_shards", "divide", "divided", "shard_of"]
+__all__ = ["MOST_SHARDS", "check_shards", "divide", "divided", "empty_text", "shard_of"]
 
 MOST_SHARDS = 10_000
 TOGETHER = 4096  # ids read at a time
@@ -36,6 +36,13 @@ def check_shards(shards: int) -> None:
     """
     if not 1 <= shards <= MOST_SHARDS:
         raise ConfigError(f"shards must be from 1 to {MOST_SHARDS:,}, found {shards:,}")
+
+
+def empty_text(shards: int, documents: int) -> str | None:
+    """What to tell of more shards than documents; None otherwise."""
+    if shards <= documents:
+        return None
+    return f"there are more shards ({shards:,}) than documents ({documents:,}), so some are empty; use fewer"
 
 
 def shard_of(document_id: str, shards: int) -> int:

@@ -84,7 +84,9 @@ class Changes:
             ConfigError: neither or both are given, or the condition is malformed.
             DataError: no document has an id.
         """
-        if (ids is None) == (where is None):
+        if ids is None and where is None:
+            raise ConfigError("name the documents to delete, by their ids or by a condition (where)")
+        if ids is not None and where is not None:
             raise ConfigError("name documents by their ids or by a condition (where), not by both")
         if where is not None:
             return self._change.delete_where(str(where))

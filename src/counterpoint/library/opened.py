@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from counterpoint.library.remote import RemoteIndex, is_address
 from counterpoint.library.searchable import Searchable, options_of
 from counterpoint.library.stored import encoder_of
 from counterpoint.search import LEXICAL, Searcher
+from counterpoint.search.fleet import shard_starts
 from counterpoint.search.shard import CommitMoved
 
 if TYPE_CHECKING:
@@ -129,11 +130,22 @@ class OpenIndex(Searchable, Changeable):
         workflow = cast("Workflow", options.workflow)
 
         def found(searcher: Searcher) -> tuple[Answer, Index]:
-            with nullcontext(set[int]()) if self._fleet is None else self._fleet.watched() as missing:
+            with self.watched() as missing:
                 answer = searcher.search(query, options.k, workflow=workflow, explain=options.explain)
             return replace(answer, missing=tuple(sorted(missing))), searcher.index
 
         return self._of_one_commit(found, options)
+
+    def watched(self, whole: bool = False) -> AbstractContextManager[set[int]]:
+        """Limit the time for shards elsewhere in the block; see `Fleet.watched`."""
+        return nullcontext(set[int]()) if self._fleet is None else self._fleet.watched(whole)
+
+    def silent(self) -> tuple[set[int], bool]:
+        """The shards elsewhere that do not answer at the moment, and whether searches answer without them."""
+        missing = set[int]() if self._fleet is None else self._fleet.silent(self.index)
+        return missing, self._fleet is not None and self._fleet.partial and missing < {
+            *shard_starts(self.index)
+        }
 
     def _of_one_commit(self, search: Callable[[Searcher], Found], options: SearchOptions) -> Found:
         """Search, again if a commit came between two questions to the shards."""
@@ -148,7 +160,12 @@ class OpenIndex(Searchable, Changeable):
         """Rank documents for many queries (id to text); `asked` as for `search`, except `explain`."""
         options = options_of(k, asked, RunKeywords)
         workflow = cast("Workflow", options.workflow)
-        return self._of_one_commit(lambda searcher: searcher.run(queries, k, workflow=workflow), options)
+
+        def found(searcher: Searcher) -> Run:
+            with self.watched(whole=True):
+                return searcher.run(queries, k, workflow=workflow)
+
+        return self._of_one_commit(found, options)
 
     @with_names(RunKeywords)
     def evaluate(
@@ -263,7 +280,7 @@ def open_index(
 
     Args:
         path: folder of the index, or the address of a server, such as "http://localhost:8000/notes". An
-            address gives a `counterpoint.library.remote.RemoteIndex`, which has the same calls.
+            address gives a `counterpoint.library.remote.RemoteIndex`, which has most of its calls.
         model: the model, or its new location if it moved.
         backend: what encodes queries: "auto", "onnx" or "torch".
         cached: number of queries whose vectors are cached; 0 for none.

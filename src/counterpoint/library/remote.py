@@ -180,6 +180,9 @@ class RemoteIndex(Searchable):
             return answer.json()
         detail = answer.json().get("detail", "") if "json" in answer.headers.get("content-type", "") else ""
         detail = detail or f"the server answered {answer.status_code}"
+        if answer.status_code == 401:
+            known = "does not know this key" if "authorization" in self._client.headers else "needs a key"
+            raise ConfigError(f"{self._server} {known}; set the environment variable {KEY} to a key of it")
         if answer.status_code >= 500:
             raise ArtifactError(detail, path=self._server)
         raise DataError(detail) if path.endswith("/documents") else ConfigError(detail)

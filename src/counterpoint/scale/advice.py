@@ -58,6 +58,9 @@ def advice(low: Needs, high: Needs, workload: Workload) -> Advice:
         how = f"divide the index into {high.shards} shards, and search them over a Ray cluster"
         return Advice("shards on several machines", (how, *unsure))
     if high.shards > 1:
-        how = f"divide the index into {high.shards} shards, and search them in processes by --ray local"
+        how = (
+            f"divide the index into {high.shards} shards, and search each in {high.processes} processes: "
+            f"index --shards {high.shards}, serve --ray local --replicas {high.processes}"
+        )
         return Advice("shards on one machine", (how, *unsure))
     return Advice("one machine", ("the index fits, and one process answers in time: no shards are needed",))

@@ -8,10 +8,12 @@ itself, which must be at hand where the search runs.
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -22,9 +24,11 @@ from counterpoint.errors import CounterpointError
 from counterpoint.index import EVERY, PROBES, Among, Index, Look, Store, best_of
 from counterpoint.search.shard import Shard
 
-__all__ = ["Fleet", "ShardGone", "Threads", "Waiting", "shard_starts"]
+__all__ = ["SECONDS", "Fleet", "ShardGone", "Threads", "Waiting", "shard_starts"]
 
 
+SECONDS = 30.0  # for a search
+ALIVE = 5.0  # seconds in which a shard must say that it is alive
 NOTHING = np.zeros(0, np.int64), np.zeros(0, np.float32)
 
 
@@ -35,9 +39,23 @@ class ShardGone(CounterpointError):
 class Waiting(Protocol):
     """The result of a call that is under way."""
 
-    def result(self) -> Any:
-        """Wait for it; raise what the call raised."""
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for it; raise what the call raised, or `TimeoutError`."""
         ...
+
+    def cancel(self) -> object:
+        """Wait no longer."""
+        ...
+
+
+@final
+@dataclass
+class _Search:
+    """One search: when it must end, whether shards may be missing, and which are."""
+
+    end: float
+    partial: bool
+    missing: set[int] = field(default_factory=set)
 
 
 class Fleet(ABC):
@@ -45,11 +63,13 @@ class Fleet(ABC):
 
     Args:
         partial: answer from the shards that are there; otherwise a missing shard is an error.
+        seconds: time for a search. It asks the shards several times. Each time, they have half of what is
+            left to answer. So time is left for the others after one that hangs.
     """
 
-    def __init__(self, partial: bool = False):
-        self.partial = partial
-        self._told = threading.local()
+    def __init__(self, partial: bool = False, seconds: float = SECONDS):
+        self.partial, self._seconds = partial, seconds
+        self._now = threading.local()
 
     @abstractmethod
     def send(self, number: int, call: str, *given: Any, **named: Any) -> Waiting:
@@ -64,13 +84,39 @@ class Fleet(ABC):
         return index.searched_by(lambda part: FleetStore(self, index, part))
 
     @contextmanager
-    def watched(self) -> Iterator[set[int]]:
-        """Collect the shards that gave no answer in the block, if that is allowed."""
-        self._told.missing = missing = set[int]()
-        try:
+    def watched(self, whole: bool = False) -> Iterator[set[int]]:
+        """Limit the time of the search in the block; yield the shards that gave no answer.
+
+        Args:
+            whole: a missing shard is an error, even if the fleet may answer without it.
+        """
+        with self._searching(
+            _Search(time.monotonic() + self._seconds, self.partial and not whole)
+        ) as missing:
             yield missing
+
+    @contextmanager
+    def _searching(self, search: _Search) -> Iterator[set[int]]:
+        self._now.search = search
+        try:
+            yield search.missing
         finally:
-            del self._told.missing
+            del self._now.search
+
+    @property
+    def _search(self) -> _Search | None:
+        return getattr(self._now, "search", None)
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """The shards that gave no answer to the search of this thread. It asks them no more."""
+        return frozenset() if self._search is None else frozenset(self._search.missing)
+
+    def silent(self, index: Index) -> set[int]:
+        """The shards of an index that do not answer at the moment."""
+        with self._searching(_Search(time.monotonic() + 2 * ALIVE, partial=True)) as missing:
+            self.gathered({number: self.send(number, "alive") for number in shard_starts(index)})
+        return missing
 
     def gathered(self, waiting: Mapping[int, Waiting], *, whole: bool = False) -> dict[int, Any]:
         """The results of calls by shard, without those of missing shards if that is allowed.
@@ -78,16 +124,29 @@ class Fleet(ABC):
         Raises:
             ShardGone: a shard is missing, and all are needed (`whole`) or must be there.
         """
-        found = {}
+        found, search, now = {}, self._search, time.monotonic()
+        given = self._seconds if search is None else max(0.0, search.end - now) / 2
         for number, future in waiting.items():
             try:
-                found[number] = future.result()
+                found[number] = _answer(future, number, now + given, given)
             except ShardGone:
-                missing = getattr(self._told, "missing", None)
-                if whole or not self.partial or missing is None:
+                if whole or search is None or not search.partial:
                     raise
-                missing.add(number)
+                search.missing.add(number)
         return found
+
+
+def _answer(future: Waiting, number: int, end: float, given: float) -> Any:
+    """What a shard answers.
+
+    Raises:
+        ShardGone: nothing, until the end.
+    """
+    try:
+        return future.result(max(0.0, end - time.monotonic()))
+    except TimeoutError as error:
+        future.cancel()
+        raise ShardGone(f"shard {number} gives no answer in {given:.3g} seconds") from error
 
 
 @final
@@ -97,10 +156,11 @@ class Threads(Fleet):
     Args:
         shards: to search.
         partial: as for `Fleet`.
+        seconds: as for `Fleet`.
     """
 
-    def __init__(self, shards: Sequence[Shard], partial: bool = False):
-        super().__init__(partial)
+    def __init__(self, shards: Sequence[Shard], partial: bool = False, seconds: float = SECONDS):
+        super().__init__(partial, seconds)
         self._shards = {shard.number: shard for shard in shards}
         self._pool = ThreadPoolExecutor(max(1, len(shards)))
 
@@ -173,6 +233,8 @@ class _Gathered(Look):
         """For each query, what each shard has found; positions are those of the whole index."""
         store, waiting = self._store, {}
         for number, (start, end) in store.starts.items():
+            if number in store.fleet.missing:
+                continue
             allowed = among.within(start, end).allowed
             waiting[number] = store.fleet.send(
                 number, "best", store.commit, store.part, self._queries, k,

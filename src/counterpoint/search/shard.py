@@ -89,6 +89,10 @@ class Shard:
         """
         return self._at(commit).part(part).scores(query, positions)
 
+    def alive(self) -> bool:
+        """Return True; for those who ask whether it answers."""
+        return True
+
     def _at(self, commit: str) -> Index:
         known = self._known.get(commit)
         if known is None:

@@ -68,6 +68,18 @@ class Served:
                 raise
             LOGGER.warning({"index": self.name, "fault": f"the last commit cannot be read: {error}"})
 
+    def check_shards(self) -> None:
+        """Ask shards elsewhere whether they answer.
+
+        Raises:
+            Problem: some do not, and searches need them.
+        """
+        missing, enough = self._read.silent()
+        if missing and not enough:
+            named = ", ".join(map(str, sorted(missing)))
+            detail = f"{self.name}: no answer from shard {named}"
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, detail)
+
     def warm(self) -> None:
         """Load what the first searches would load: the encoder, and compiled kernels."""
         model = self.searcher(SearchOptions()).model
@@ -98,7 +110,8 @@ class Served:
     def run(self, queries: dict[str, str], options: SearchOptions) -> tuple[Run, str]:
         """Documents ranked for queries (id to text), and the commit that the scores are of."""
         searcher, workflow = self.searcher(options), cast("Workflow", options.workflow)
-        return searcher.run(queries, options.k, workflow=workflow), self.commit_of(searcher.index)
+        with self._read.watched(whole=True):
+            return searcher.run(queries, options.k, workflow=workflow), self.commit_of(searcher.index)
 
     def rerank(
         self, query: str, ids: list[str], options: SearchOptions
@@ -111,9 +124,13 @@ class Served:
         searcher, workflow = self.searcher(options), cast("Workflow", options.workflow)
         given = Run({"query": dict.fromkeys(ids, 0.0)})
         try:
-            run = searcher.run({"query": query}, options.k, workflow=workflow, candidates=given)
+            with self._read.watched(whole=True):
+                run = searcher.run({"query": query}, options.k, workflow=workflow, candidates=given)
         except DataError as error:
-            raise Problem(HTTPStatus.NOT_FOUND, str(error)) from error
+            index, whole = searcher.index, set(searcher.index.parents.values())
+            unknown = [id_ for id_ in ids if index.position_of(id_) is None and id_ not in whole]
+            detail = f"{self.name} has no document {unknown[0]!r}" if unknown else str(error)
+            raise Problem(HTTPStatus.NOT_FOUND, detail) from error
         return list(run["query"]), self.commit_of(searcher.index)
 
     def score_texts(self, query: str, texts: list[str]) -> tuple[list[float], str]:

@@ -51,7 +51,7 @@ class Asked(Body):
 class SearchBody(Asked):
     """One query or several."""
 
-    query: Text | Annotated[list[Text], Field(min_length=1)]
+    query: str | Annotated[list[str], Field(min_length=1)]
     explain: bool = DEFAULTS.explain
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+import anyio.to_thread
 from fastapi import APIRouter, Response
 
 from counterpoint.serve.problems import Problem
@@ -22,9 +23,11 @@ async def alive(server: Shared) -> dict[str, str]:
 
 @router.get("/readyz", tags=["server"])
 async def ready(server: Shared) -> dict[str, str]:
-    """All indexes are open and their encoders loaded."""
+    """All indexes are open, their encoders loaded, and enough of their shards answer."""
     if not server.ready:
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "the indexes are being opened")
+    for served in server.indexes.values():
+        await anyio.to_thread.run_sync(served.check_shards)
     return {"status": "ready"}
 
 
