@@ -132,6 +132,7 @@ def test_the_demo_answers_three_questions_and_spares_other_indexes(call, tmp_pat
         code, out, err = call("demo", "-o", tmp_path / "demo", "-k", 1)
         assert code == 0, err
         assert "tempfile.TemporaryDirectory" in out and out.count("100%") == 3
+        assert "\nhow do I make a scratch folder that disappears afterwards?\n" in out
         code, again, err = call("demo", "-o", tmp_path / "demo", "-k", 1)
         assert code == 0 and again == out and "using the index" in err
         keep_search(tmp_path / "demo", {"weights": {"lexical": 1.0}})

@@ -12,6 +12,7 @@ from counterpoint.cli import progress as module
 from counterpoint.cli.ahead import ahead, sized
 from counterpoint.cli.console import note, quietly
 from counterpoint.cli.progress import line_of, loading, progress
+from counterpoint.cli.train import Bars
 from counterpoint.errors import DataError
 from counterpoint.index import build_index
 from counterpoint.library import BuildOptions, prepare
@@ -68,6 +69,41 @@ def test_what_is_read_again_on_the_way_is_no_speed(monkeypatch, capsys):
             update(done)
         time.sleep(0.08)
     assert capsys.readouterr().err.startswith("indexing: 900 of 1,000 documents (90 %), after ")
+
+
+def test_steps_of_training_are_timed_from_the_first_one_here(monkeypatch, capsys):
+    monkeypatch.setattr(module, "EVERY", 0.05)
+    now = 1000.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    with Bars() as bars:
+        bars.stage("train", 100, 10)
+        bars.busy("mining", 512)
+        now += 170
+        time.sleep(0.08)
+        bars.step(11, {"loss": 1.0})
+        time.sleep(0.08)
+        bars.step(21, {"loss": 1.0})
+        now += 5
+        time.sleep(0.08)
+    lines = dict.fromkeys(capsys.readouterr().err.splitlines())
+    assert "train: 10 of 100 steps (10 %), mining 512, after 02:50" in lines
+    assert "train: 11 of 100 steps (11 %), after 02:50" in lines
+    assert "train: 21 of 100 steps (21 %), 2 a second, 00:39 left" in lines
+
+
+def test_a_bar_of_training_is_timed_from_the_first_step_here(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with Bars() as bars:
+        bars.stage("train", 100, 10)
+        bars.bar.start_t -= 170
+        bars.bar.last_print_t -= 170
+        bars.step(11, {})
+        assert bars.bar.n == 11 and bars.bar.format_dict["elapsed"] < 10
+        assert not bars.bar.format_dict["rate"]
+        bars.bar.mininterval = 0
+        time.sleep(0.05)
+        bars.step(21, {})
+        assert bars.bar.n == 21 and bars.bar.format_dict["rate"] > 1
 
 
 def test_quiet_says_nothing_but_errors(monkeypatch, capsys):

@@ -145,7 +145,11 @@ def test_train_index_evaluate(call, learnable, tiny_bert_folder, tmp_path):
     assert code == 0 and "counterpoint index" in out and "best at step" in out
     again = ("train", run, "--data", learnable, "-o", run)
     assert fails(call(*again), "already exists", "--resume")
-    assert fails(call(*again, "--resume", "--set", "seed=3"), "seed is 1 in this run, found 3")
+    assert fails(
+        call(*again, "--resume", "--set", "seed=3"),
+        "seed is 1 in this run, found 3",
+        f"counterpoint train {run} --resume -o {run} --data",
+    )
 
 
 def test_runs_share_a_memory(call, learnable, tiny_bert_folder, tmp_path):

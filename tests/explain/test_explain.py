@@ -3,6 +3,7 @@ import json
 import math
 import re
 import tempfile
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -94,6 +95,14 @@ def test_the_terminal_shows_words_shares_and_parts(answer):
     shares = [int(x) for x in re.findall(r"(-?\d+)%", text.split("share")[1].split("100%")[0])]
     assert abs(sum(shares) - 100) <= len(shares)  # each rounded
     assert "share" not in shown(answer, explained=False)
+
+
+@pytest.mark.parametrize("score", [-0.0043, 0.0])
+def test_a_score_of_zero_or_below_has_no_shares(answer, score):
+    first = replace(answer, hits=(replace(answer.hits[0], score=score),), weights={})
+    assert "share" in shown(first) and "%" not in shown(first)
+    cell = '<td class="n">100%</td>'
+    assert "%</td>" not in html_page(first) and cell in html_page(answer)
 
 
 @pytest.fixture(scope="module")

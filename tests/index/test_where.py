@@ -81,7 +81,9 @@ def test_conditions_mean_what_they_say(text, wanted):
         ("1 = 1", "not a field"),
         ("cast(year as text) = 'a'", "not a field"),
         ("year", "is not true or false"),
-        ("year = 'x'", "'year' is a number"),
+        ("year = 'x'", "'year' is a number, \"'x'\" is not; compare it with a number"),
+        ("year >= '2020'", "'year' is a number, \"'2020'\" is not; leave out the quotes"),
+        ("draft = 'true'", "leave out the quotes"),
         ("lang = 1", "'lang' is text, '1' is not; put the value in quotes, or build the index with "),
         ("lang >= 2.5", "with --metadata lang:float"),
         ("draft = 1", "'draft' is true or false"),
@@ -103,6 +105,13 @@ def test_conditions_mean_what_they_say(text, wanted):
 def test_what_is_no_condition_is_refused(text, why):
     with pytest.raises(ConfigError, match=re.escape(why)):
         where_of(text, FIELDS, column)
+
+
+def test_only_errors_of_syntax_come_with_the_grammar():
+    for text, is_syntax in (("year >=", True), ("year in ()", True), ("year = 'x'", False), ("year", False)):
+        with pytest.raises(ConfigError) as error:
+            where_of(text, FIELDS, column)
+        assert ("is null, is not null, and" in str(error.value)) == is_syntax
 
 
 @settings(deadline=None)

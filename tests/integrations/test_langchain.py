@@ -19,6 +19,8 @@ def test_one_call_may_have_other_options(notes):
     assert [each.id for each in retriever.invoke(QUERY)] == ["whales"]
     with pytest.raises(ConfigError, match="unknown setting 'top_k'; expected k, "):
         retriever.invoke(QUERY, top_k=1)
+    with pytest.raises(ConfigError, match="unknown setting 'topk'; expected .*k, workflow"):
+        LangChainRetriever(notes, topk=3)
 
 
 def test_it_is_a_runnable(notes):

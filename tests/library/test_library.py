@@ -4,6 +4,7 @@ import inspect
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from counterpoint.library import BuildOptions, SearchOptions
 from counterpoint.loading import load_model
 from counterpoint.model import Model
 from counterpoint.presets import EARLIER
+from counterpoint.search import Searcher, SearchSettings
 from counterpoint.types import Document
 
 
@@ -237,6 +239,41 @@ def test_several_queries_and_lexical_search_without_the_model(made, tmp_path):
         cp.open(tmp_path / "i").search("fox")
     assert cp.open(tmp_path / "i", tmp_path / "elsewhere").search("fox")[0].id == notes.search("fox")[0].id
     assert IndexSettings() != made.index_settings()
+
+
+def test_a_searcher_keeps_the_stored_settings_that_are_not_replaced(made, tmp_path):
+    notes = cp.index(TEXTS, tmp_path / "i", made)
+    stored = notes.searcher().settings
+    assert stored.weights == {"mean": 0.7, "lexical": 0.2, "tokens": 0.1} and stored.candidates == 200
+    found = notes.searcher(candidates=500)
+    assert found.settings == replace(stored, candidates=500)
+    assert found.search("fox", 1).hits == notes.search("fox", 1).hits
+    assert notes.searcher().settings == stored
+    weighed = notes.searcher(weights={"lexical": 1.0}).settings
+    assert (weighed.weights, weighed.adapt, weighed.idf) == ({"lexical": 1.0}, {}, {"tokens": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("given", "needle"),
+    [
+        ({"candidate": 5}, "unknown setting 'candidate'; .*did you mean 'candidates'"),
+        ({"candidates": 0}, "search.candidates: expected a whole number from 1 up, found 0"),
+        ({"weights": {"lexial": 1.0}}, "unknown part 'lexial'; expected lexical"),
+        ({"options": {"candidates": 5}}, "settings by name, as in searcher.candidates=500., found {'cand"),
+    ],
+)
+def test_wrong_settings_of_a_searcher_are_named(given, needle, tmp_path):
+    notes = cp.index(TEXTS, tmp_path / "i", model=None)
+    with pytest.raises(ConfigError, match=needle):
+        notes.searcher(**given)
+
+
+def test_settings_made_from_nothing_are_told_where_the_stored_ones_are(made, tmp_path):
+    index = cp.index(TEXTS, tmp_path / "i", made).index
+    with pytest.raises(ConfigError, match="has a weight; SearchSettings.for_index"):
+        Searcher(index, made, SearchSettings(candidates=500)).search("fox")
+    with pytest.raises(ConfigError, match=r"use counterpoint.open\(folder\).searcher\(\), or Searcher\("):
+        Searcher(index).search("fox")
 
 
 @pytest.mark.minilm

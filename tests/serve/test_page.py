@@ -147,6 +147,21 @@ def test_switches_rank_again_at_once(page, address):
     assert page.locator(".legend").all_inner_texts() == hybrid
 
 
+def test_a_score_of_zero_or_below_has_no_shares(page, address):
+    def lowered(route):
+        answer = route.fetch()
+        found = answer.json()
+        for hit in (hits := (found.get("answers") or [found])[0]["hits"]):
+            hit["score"] = -0.0043
+        assert hits
+        route.fulfill(response=answer, json=found)
+
+    page.route("**/search", lowered)
+    shown(page, address, "results")
+    legend = page.locator(".legend").first.inner_text()
+    assert "score -0.0043" in legend and "BM25" in legend and "%" not in legend
+
+
 def test_only_workflows_of_the_index_are_offered(page, address):
     shown(page, address, "?index=notes&q=sea&workflow=dense")
     assert page.locator("#workflow option:not([hidden])").all_inner_texts() == ["hybrid", "BM25"]

@@ -50,7 +50,8 @@ def demo(
     with _index(output, model) as index:
         searcher = Searcher(index, model)
         for kind, question in QUESTIONS:
-            console.rule(f"{kind}: {question}")
+            console.rule(kind)
+            typer.echo(f"{question}\n")
             show(searcher.search(question, k, explain=True), "words")
     console.rule("where to go next")
     program = "counterpoint" if shutil.which("counterpoint") else sys.argv[0]

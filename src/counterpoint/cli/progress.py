@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from counterpoint.cli.console import is_quiet, note
 from counterpoint.escapes import escaped
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from counterpoint.data import Collection
     from counterpoint.types import Document
 
-__all__ = ["counting", "loading", "progress", "reading"]
+__all__ = ["StageLines", "counting", "loading", "progress", "reading", "stage_lines"]
 
 EVERY = 10.0  # seconds between lines
 FINISHING = "finishing"  # everything was counted, and the work goes on: an index is written, for example
@@ -133,8 +133,45 @@ def _lines(label: str, unit: str, total: int | None, begun: int) -> Iterator[Cal
         yield update
 
 
-def line_of(label: str, unit: str, counts: tuple[int, int | None], seconds: float, rate: float) -> str:
-    """Log line with the number done, the total, the rate, and the time left or spent.
+@final
+class StageLines:
+    """Lines about a stage of training. The rate is counted from the first step that is finished here.
+
+    Work before the first step, such as mining, would otherwise make the steps seem slow.
+    """
+
+    def __init__(self, label: str, total: int, begun: int):
+        self.label, self.total, self.done, self.doing = label, total, begun, ""
+        self.started = time.monotonic()
+        self.first: tuple[float, int] | None = None
+
+    def step(self, done: int) -> None:
+        """`done` steps are finished."""
+        self.done, self.doing = done, ""
+        if self.first is None:
+            self.first = time.monotonic(), done
+
+    def say(self) -> None:
+        """Print a line."""
+        now = time.monotonic()
+        since, begun = self.first or (now, self.done)
+        rate = (self.done - begun) / (now - since) if now > since else 0.0
+        counts = self.done, self.total
+        note(line_of(f"{self.label}: ", "steps", counts, now - self.started, rate, self.doing))
+
+
+@contextmanager
+def stage_lines(label: str, total: int, begun: int) -> Iterator[StageLines]:
+    """Print a line about a stage every ten seconds."""
+    lines = StageLines(label, total, begun)
+    with _every(EVERY, lines.say):
+        yield lines
+
+
+def line_of(
+    label: str, unit: str, counts: tuple[int, int | None], seconds: float, rate: float, doing: str = ""
+) -> str:
+    """Log line with the number done, the total, what else is done, the rate, and the time left or spent.
 
     >>> line_of("indexing: ", "documents", (1200, 4800), 60, 20)
     'indexing: 1,200 of 4,800 documents (25 %), 20 a second, 03:00 left'
@@ -149,8 +186,8 @@ def line_of(label: str, unit: str, counts: tuple[int, int | None], seconds: floa
         if total
         else f"{label}{done:,} {unit}"
     )
-    if done == total:
-        line += f", {FINISHING}"
+    if doing := doing or (FINISHING if done == total else ""):
+        line += f", {doing}"
     if rate <= 0 or done == total:
         return f"{line}, after {tqdm.format_interval(seconds)}"
     line += f", {rate:,.0f} a second" if rate >= 10 else f", {rate:.2g} a second"

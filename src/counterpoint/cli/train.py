@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self, final
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, final
 import typer
 
 from counterpoint.cli.console import Json, emit, is_quiet, note, typed
-from counterpoint.cli.progress import progress
+from counterpoint.cli.progress import StageLines, stage_lines
 from counterpoint.cli.recipe import RecipeSource, Settings, recipe_of
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
@@ -92,7 +92,8 @@ class Bars:
 
     def __init__(self) -> None:
         self.bar: tqdm[Any] | None = None
-        self.update: Callable[[int], None] = lambda done: None
+        self.lines: StageLines | None = None
+        self.is_first = True
         self.open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -100,31 +101,44 @@ class Bars:
 
     def __exit__(self, *error: object) -> None:
         self.open.close()
-        self.bar = None
+        self.bar = self.lines = None
 
     def stage(self, name: str, steps: int, done: int) -> None:
         """Open the stage's bar."""
         from tqdm import tqdm
 
         self.__exit__()
-        if is_quiet() or not sys.stderr.isatty():
-            self.update = self.open.enter_context(progress(name, "steps", steps, done))
+        if is_quiet():
+            return
+        if not sys.stderr.isatty():
+            self.lines = self.open.enter_context(stage_lines(name, steps, done))
             return
         self.bar = tqdm(total=steps, initial=done, desc=escaped(name), unit=" steps", smoothing=0.1)
         self.open.callback(self.bar.close)
+        self.is_first = True
 
     def step(self, done: int, numbers: Mapping[str, float]) -> None:
         """Advance the bar and show the numbers."""
+        if self.lines is not None:
+            self.lines.step(done)
         if self.bar is None:
-            return self.update(done)
+            return
         if numbers:
             self.bar.set_postfix(
                 {escaped(name): f"{value:.4g}" for name, value in numbers.items()}, refresh=False
             )
+        if self.is_first:  # the time left depends on steps, not on what came before them, such as mining
+            self.is_first = False
+            self.bar.unpause()  # starts its clock
+            self.bar.n = self.bar.last_print_n = self.bar.initial = done
+            self.bar.refresh()
+            return
         self.bar.update(done - self.bar.n)
 
     def busy(self, what: str, done: int) -> None:
         """Show another activity instead of the numbers."""
+        if self.lines is not None:
+            self.lines.doing = f"{what} {done:,}"
         if self.bar is not None:
             self.bar.set_postfix_str(escaped(f"{what} {done:,}"))
 

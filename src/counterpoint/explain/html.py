@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from counterpoint.explain.marks import Mark, Piece, marks_of, pieces_of
-from counterpoint.explain.rows import Row, cells_of, keywords_of, rows_of, weighted_parts
+from counterpoint.explain.rows import Row, cells_of, keywords_of, rows_of, share_of, weighted_parts
 from counterpoint.pages import render
 from counterpoint.search.hits import Answer, Hit
 
@@ -40,6 +40,7 @@ def _hit(hit: Hit) -> dict[str, Any]:
         "rank": hit.rank,
         "id": document.id,
         "score": hit.score,
+        "whole": share_of(hit.score, hit.score),
         "marks": marks,
         "title": title,
         "text": pieces_of(document, marks, "text"),
@@ -55,7 +56,7 @@ def _row(hit: Hit, row: Row, weighted: list[str]) -> dict[str, Any]:
     return {
         "label": row.label,
         "matched": row.matched,
-        "share": f"{row.score / hit.score if hit.score else 0:.0%}",
+        "share": share_of(row.score, hit.score),
         "cells": cells_of(row, hit.parts, weighted),
     }
 

@@ -11,7 +11,7 @@ from counterpoint.search.feedback import FEEDBACK
 from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.types import Explanation, Span
 
-__all__ = ["Keyword", "Row", "cells_of", "keywords_of", "rows_of", "weighted_parts"]
+__all__ = ["Keyword", "Row", "cells_of", "keywords_of", "rows_of", "share_of", "weighted_parts"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,11 @@ def cells_of(row: Row, parts: Iterable[str], weighted: Sequence[str]) -> list[st
     """A row's contribution to each part, then its idf weights (one per piece) in each weighted part."""
     scores = [f"{row.scores[part]:.4f}" if part in row.scores else "" for part in parts]
     return scores + [" ".join(f"{weight:.2f}" for weight in row.idf.get(part, ())) for part in weighted]
+
+
+def share_of(score: float, total: float) -> str:
+    """The share of a score in percent; empty if the total is 0 or below, where shares mean nothing."""
+    return f"{score / total:.0%}" if total > 0 else ""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from counterpoint.escapes import escaped
 from counterpoint.explain.marks import Mark, marks_of, pieces_of
-from counterpoint.explain.rows import Keyword, Row, cells_of, keywords_of, rows_of, weighted_parts
+from counterpoint.explain.rows import Keyword, Row, cells_of, keywords_of, rows_of, share_of, weighted_parts
 from counterpoint.explain.snippet import snippet
 from counterpoint.search.hits import Answer, Hit
 
@@ -108,10 +108,10 @@ def _table(hit: Hit, rows: list[Row], parts: list[str], weighted: list[str]) -> 
     for name in (*parts, *(f"idf ({part})" for part in weighted)):
         table.add_column(Text(escaped(name)), justify="right", no_wrap=True)
     for row in rows:
-        share = row.score / hit.score if hit.score else 0.0
+        share = share_of(row.score, hit.score)
         cells = cells_of(row, parts, weighted)
         # Not plain strings: an id with square brackets would be read as rich's markup.
-        table.add_row(Text(escaped(row.label)), Text(escaped(row.matched) or "–"), f"{share:.0%}", *cells)
+        table.add_row(Text(escaped(row.label)), Text(escaped(row.matched) or "–"), share, *cells)
     totals = [f"{hit.parts[part]:.4f}" for part in parts]
-    table.add_row(Text("all", "dim"), "", "100%", *totals, style="dim")
+    table.add_row(Text("all", "dim"), "", share_of(hit.score, hit.score), *totals, style="dim")
     return table

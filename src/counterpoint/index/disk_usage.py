@@ -130,12 +130,18 @@ def fit_text(account: Mapping[str, Any]) -> str:
     >>> fit = {"seen": 900, "later": 300, "waiting": 100, "due": False}
     >>> fit_text({"fit": fit, "documents": 1200, "passages": 1200})
     'means or centroids were fitted to 900 documents; 300 were added later, of which 100 are kept in 8 bits'
+    >>> fit = {"seen": 0, "later": 6, "waiting": 0, "due": True}
+    >>> fit_text({"fit": fit, "documents": 6, "passages": 6}).partition("; ")[0]
+    'none of the documents that means or centroids were fitted to is left'
     """
     fit = account["fit"]
     if fit is None:
         return ""
-    seen = f"{fit['seen']:,} {units_of(account)}"
-    told = f"means or centroids were fitted to {seen}; {fit['later']:,} were added later"
+    units, fitted = units_of(account), "means or centroids were fitted to"
+    told = (
+        f"{fitted} {fit['seen']:,} {units}" if fit["seen"] else f"none of the {units} that {fitted} is left"
+    )
+    told = f"{told}; {fit['later']:,} were added later"
     waits = f", of which {fit['waiting']:,} are kept in 8 bits" if fit["waiting"] else ""
     return f"{told}{waits}" + ("; compact --refit fits them to all" if fit["due"] else "")
 

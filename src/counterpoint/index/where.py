@@ -15,6 +15,7 @@ negation.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -30,7 +31,7 @@ DEEPEST = 20  # levels of `and`, `or` and `not`; SQLite's parser allows about 30
 TESTS = 500  # in one condition; SQLite refuses a chain of 1,000
 GRAMMAR = (
     "a condition compares fields with values: year >= 2020 and lang in ('en', 'de') and not draft; allowed "
-    "are =, !=, <, <=, >, >=, in, between, like, is null, and, or, not"
+    "are =, !=, <, <=, >, >=, in, between, like, is null, is not null, and, or, not"
 )
 NAMES = {"int": "a number", "float": "a number", "str": "text", "bool": "true or false"}
 COMPARED: Mapping[str, str] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
@@ -82,17 +83,22 @@ def _parsed(text: str) -> Any:
     from sqlglot.errors import SqlglotError
 
     if not text.strip():
-        raise _fault(text, "it is empty")
+        raise _outside(text, "it is empty")
     try:
         return parse_one(text, read="sqlite", into=exp.Condition)
     except (SqlglotError, RecursionError, ValueError) as error:
         said = str(error).partition("\n")[0] or type(error).__name__
-        raise _fault(text, f"it cannot be parsed ({said})") from error
+        raise _outside(text, f"it cannot be parsed ({said})") from error
 
 
 def _fault(text: str, why: str) -> ConfigError:
     shown = text if len(text) <= 200 else f"{text[:200]}…"
-    return ConfigError(f"the condition {shown!r}: {why}; {GRAMMAR}")
+    return ConfigError(f"the condition {shown!r}: {why}")
+
+
+def _outside(text: str, why: str) -> ConfigError:
+    """The error for what is not in the grammar."""
+    return _fault(text, f"{why}; {GRAMMAR}")
 
 
 @final
@@ -159,13 +165,13 @@ class _Reader:
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
             field = self._field(node.this)
             return f"({self.column(field)} IS {self._value(node.expression, field)})"
-        raise _fault(self.text, f"{_shown(node)} is not a condition")
+        raise _outside(self.text, f"{_shown(node)} is not a condition")
 
     def _field(self, node: Any) -> str:
         from sqlglot import exp
 
         if not isinstance(node, exp.Column) or set(_given(node)) != {"this"}:
-            raise _fault(self.text, f"{_shown(node)} is not a field; write the field on the left")
+            raise _outside(self.text, f"{_shown(node)} is not a field; write the field on the left")
         name = node.name
         if name not in self.fields:
             near = difflib.get_close_matches(name, self.fields, 1)
@@ -184,7 +190,13 @@ class _Reader:
                     f"the condition {self.text!r}: {field!r} is text, {_shown(node)} is not; put the value "
                     f"in quotes, or build the index with --metadata {field}:{type(value).__name__}"
                 )
-            raise _fault(self.text, f"{field!r} is {NAMES[wanted]}, {_shown(node)} is not")
+            bare = str(value).lower() in ("true", "false") if wanted == "bool" else _is_number(str(value))
+            remedy = (
+                "leave out the quotes"
+                if isinstance(value, str) and bare
+                else f"compare it with {NAMES[wanted]}"
+            )
+            raise _fault(self.text, f"{field!r} is {NAMES[wanted]}, {_shown(node)} is not; {remedy}")
         if len(self.values) == VALUES:
             raise _fault(self.text, f"it has more than {VALUES:,} values")
         self.values.append(int(value) if isinstance(value, bool) else value)
@@ -198,7 +210,7 @@ class _Reader:
         negative = isinstance(node, exp.Neg)
         literal = node.this if negative else node
         if not isinstance(literal, exp.Literal) or (negative and literal.is_string):
-            raise _fault(self.text, f"{_shown(node)} is not a value; write the value on the right")
+            raise _outside(self.text, f"{_shown(node)} is not a value; write the value on the right")
         if literal.is_string:
             return str(literal.this)
         try:
@@ -208,6 +220,13 @@ class _Reader:
         if not abs(number) < 2**63:
             raise _fault(self.text, f"the number {_shown(node)} is too large")
         return -number if negative else number
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _given(node: Any) -> dict[str, Any]:

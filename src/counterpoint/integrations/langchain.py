@@ -12,7 +12,7 @@ from typing_extensions import override
 from counterpoint.errors import MissingExtraError
 from counterpoint.index.field import Expression
 from counterpoint.integrations.retrieval import metadata_of, opened
-from counterpoint.library.keywords import RunKeywords
+from counterpoint.library.keywords import RunKeywords, check_keywords
 from counterpoint.library.options import SearchOptions
 from counterpoint.library.searchable import Searchable
 
@@ -44,8 +44,8 @@ class LangChainRetriever(BaseRetriever):
         options: the fields below, and those of `BaseRetriever`, such as `tags`.
 
     Raises:
-        ValueError: an option does not exist or has an invalid type.
-        ConfigError: it is no index, or the server has no such index.
+        ValueError: an option has an invalid type.
+        ConfigError: an option does not exist, it is no index, or the server has no such index.
         ArtifactError: there is no index, or it is unfinished, damaged or of another version.
 
     Example:
@@ -70,6 +70,7 @@ class LangChainRetriever(BaseRetriever):
     where: str | Expression | None = SearchOptions.where
 
     def __init__(self, index: Searchable | str | Path, **options: Any):
+        check_keywords(options, *type(self).model_fields)
         super().__init__(**{**options, "index": opened(index)})
 
     @override

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, final
 
+from typing_extensions import override
+
 from counterpoint.errors import ConfigError, CounterpointError, MissingExtraError, without_paths
 from counterpoint.explain.marks import marks_of
 from counterpoint.explain.rows import rows_of
@@ -35,6 +37,7 @@ try:
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import ToolAnnotations
+    from pydantic import ValidationError
 except ImportError as error:
     raise MissingExtraError("a server for language models", package="mcp", extra="mcp") from error
 
@@ -84,13 +87,30 @@ def mcp_server(indexes: Mapping[str, Searchable]) -> MCPServer:
         raise ConfigError("a server needs at least one index")
     tools = _Tools(indexes)
     known = f" Indexes: {', '.join(indexes)}."
-    server = MCPServer(
+    server = _Server(
         "counterpoint", instructions=INSTRUCTIONS + known, version=version(), log_level="WARNING"
     )
     only_reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     for tool, description in ((tools.search, SEARCH), (tools.explain, EXPLAIN), (tools.read, READ)):
         server.add_tool(tool, description=description + known, annotations=only_reads)
     return server
+
+
+@final
+class _Server(MCPServer):
+    """A server that tells wrong arguments in plain words."""
+
+    @override
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            faults = (
+                f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.__cause__.errors()
+            )
+            raise ToolError(f"wrong arguments of {name}: {'; '.join(faults)}") from error
 
 
 @final

@@ -198,9 +198,10 @@ class TrainingSet:
         texts = list(groups)
         count = round(held * len(texts)) if held < 1 else int(held)
         if not 1 <= count < len(texts):
+            fewer = f"hold out fewer (--dev-split {max(1, len(texts) // 5)}), or " if len(texts) > 1 else ""
             raise ConfigError(
-                f"split: cannot hold out {held} of {len(texts)} different queries; hold out fewer "
-                "(--dev-split), or give judgements of a split dev"
+                f"split: cannot hold out {held} of {len(texts)} different queries; {fewer}"
+                "add judgements of other queries as a split dev (qrels/dev.tsv)"
             )
         order = np.random.default_rng(seed_of(seed, "split")).permutation(len(texts))[:count]
         return {query: None for at in order.tolist() for query in groups[texts[at]]}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import ConfigError
+from counterpoint.library.keywords import check_keywords
 from counterpoint.library.options import SearchOptions
 from counterpoint.search import LEXICAL, SearchSettings
 from counterpoint.search.settings import check_weights, parse_feedback, parse_weights
@@ -14,7 +15,19 @@ from counterpoint.search.settings import check_weights, parse_feedback, parse_we
 if TYPE_CHECKING:
     from counterpoint.index import Index
 
-__all__ = ["settings_of"]
+__all__ = ["changed", "settings_of"]
+
+
+def changed(settings: SearchSettings, index: Index, given: Mapping[str, Any]) -> SearchSettings:
+    """Return the settings with some fields replaced; new weights are fixed unless `adapt` is given, too.
+
+    Raises:
+        ConfigError: a field does not exist, or a value is invalid.
+    """
+    check_keywords(given, *SearchSettings.__annotations__)
+    if "weights" in given:
+        given = {"adapt": {}, **given, "weights": check_weights(given["weights"], [LEXICAL, *index.layouts])}
+    return replace(settings, **given)
 
 
 def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from counterpoint.errors import ConfigError
 from counterpoint.index import Index
-from counterpoint.library.asked import settings_of
+from counterpoint.library.asked import changed, settings_of
 from counterpoint.library.changeable import Changeable
 from counterpoint.library.keywords import RunKeywords, with_names
 from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, SearchOptions
@@ -80,14 +80,26 @@ class OpenIndex(Searchable, Changeable):
         found = encoder_of(self.index, self._given, self._backend)
         return Searcher(self.index, found if found is self._given else Remembered(found, self._cached))
 
-    def searcher(self, options: SearchOptions | None = None) -> Searcher:
-        """Return a searcher with these options.
+    def searcher(self, options: SearchOptions | None = None, **settings: Any) -> Searcher:
+        """Return a searcher with the settings stored in the index, some of them changed.
+
+        Args:
+            options: as for `search`; None for the defaults.
+            settings: fields of `SearchSettings`, such as `candidates=500`. As for `search`, new weights are
+                fixed unless `adapt` is given as well.
 
         Raises:
-            ConfigError: the index does not support the options.
+            ConfigError: a setting does not exist or has an invalid value, or the index does not support it.
             ArtifactError: the model is missing, or is not the one that the index was built with.
         """
-        options = options or SearchOptions()
+        if not (options is None or isinstance(options, SearchOptions)):
+            raise ConfigError(
+                f"searcher: expected settings by name, as in searcher(candidates=500), found {options!r}"
+            )
+        found = self._searcher(options or SearchOptions())
+        return found.with_settings(changed(found.settings, self.index, settings)) if settings else found
+
+    def _searcher(self, options: SearchOptions) -> Searcher:
         # Reading settings takes as long as a BM25 search, and most searches use the same ones.
         with self._lock:
             before, searcher = self._last

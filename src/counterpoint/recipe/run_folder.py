@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -72,8 +73,11 @@ def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
         raise ArtifactError(f"there is no run to resume here: no {RECIPE_FILE}", path=folder)
     before = Recipe.from_toml(path.read_text(encoding="utf-8"), str(path))
     _refuse(
-        f"{folder}: {where} is {shown(old)} in this run, found {shown(new)}"
-        for where, old, new in differences(before.resolved(), recipe.resolved())
+        folder,
+        (
+            f"{folder}: {where} is {shown(old)} in this run, found {shown(new)}"
+            for where, old, new in differences(before.resolved(), recipe.resolved())
+        ),
     )
 
 
@@ -93,7 +97,8 @@ def begin_session(
         document = HEADER.read(folder / PROVENANCE)
         _refuse_other_data(folder, document, data)
         if (document.get("start") or {}).get("sha256") != (start or {}).get("sha256"):
-            _refuse([f"{folder}: the model in {recipe.start} is not the one that this run started from"])
+            fault = f"{folder}: the model in {recipe.start} is not the one that this run started from"
+            _refuse(folder, [fault])
     else:
         document = {"format": FORMAT, "recipe": recipe.fingerprint(), "seed": recipe.seed, **data}
         document |= {"start": start, "sessions": []}
@@ -202,13 +207,17 @@ def _refuse_other_data(folder: Path, run: Mapping[str, Any], asked: Mapping[str,
                 for where, old, new in differences(run[part], asked[part])
             ]
             faults.append(f"{folder}: the {part} data are not those of this run: {'; '.join(changed)}")
-    _refuse(faults)
+    _refuse(folder, faults)
 
 
-def _refuse(faults: Iterable[str]) -> None:
+def _refuse(folder: Path, faults: Iterable[str]) -> None:
     found = list(faults)
     if found:
-        raise ConfigError(*found, "resume with the run's own recipe and data, or start another run")
+        raise ConfigError(
+            *found,
+            "repeat the options and the data of the run; its recipe, with all its options, is in its folder: "
+            f"counterpoint train {shlex.quote(str(folder))} --resume -o {shlex.quote(str(folder))} --data …",
+        )
 
 
 def _start(folder: Path) -> dict[str, Any] | None:

@@ -107,7 +107,10 @@ def prepare(
     """
     names = [part for part in dict.fromkeys([*plan.first, *plan.weights]) if part != LEXICAL]
     if names and model is None:
-        raise ConfigError(f"-w {plan.workflow} needs the model that the index was built with")
+        raise ConfigError(
+            f"-w {plan.workflow} needs the model that the index was built with; use "
+            "counterpoint.open(folder).searcher(), or Searcher(index, model)"
+        )
     encoded = model.encode_query(texts) if model is not None and names else {}
     floored = frozenset(filter(settings.floors, names))
     prepared = []

@@ -325,7 +325,8 @@ def plan_of_parts(
         return Plan(workflow, tuple(first), {parts[0]: 1.0}, tuple(fed))
     weights = {part: settings.weights[part] for part in parts if settings.weights.get(part)}
     if not weights:
-        raise ConfigError(f"-w {workflow}: none of its parts ({', '.join(parts)}) has a weight")
+        stored = "" if settings.weights else "; SearchSettings.for_index(index) has the stored weights"
+        raise ConfigError(f"-w {workflow}: none of its parts ({', '.join(parts)}) has a weight{stored}")
     if settings.scale == "ceiling":
         if negative := [part for part, weight in weights.items() if weight < 0]:
             raise ConfigError(

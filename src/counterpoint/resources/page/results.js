@@ -98,7 +98,8 @@ function shares(hit) {
     const piece = make("span", { className: coloured(name) });
     piece.style.width = `${(100 * value) / total}%`;
     bar.append(piece);
-    legend.append(make("li", {}, make("i", { className: coloured(name) }), `${named(name)} ${Math.round((100 * value) / total)} %`));
+    const share = hit.score > 0 ? ` ${Math.round((100 * value) / total)} %` : ""; // of 0 or less, shares mean nothing
+    legend.append(make("li", {}, make("i", { className: coloured(name) }), `${named(name)}${share}`));
   }
   return [bar, legend];
 }
