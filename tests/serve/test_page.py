@@ -129,6 +129,7 @@ def test_a_slow_search_is_followed_by_the_newest_query_only(page, address):
 
 
 def test_switches_rank_again_at_once(page, address):
+    expect = pytest.importorskip("playwright.sync_api").expect
     shown(page, address, "options")
     before = page.locator(".legend").all_inner_texts()
     with page.expect_request("**/search") as request:
@@ -141,10 +142,10 @@ def test_switches_rank_again_at_once(page, address):
         page.locator("#sliders input[name=lexical]").fill("0.01")
     assert "lexical=0.01" in request.value.post_data_json["weights"].split()
     page.wait_for_url("**weights=*")
-    assert page.locator(".legend").all_inner_texts() != hybrid
+    expect(page.locator(".legend")).not_to_have_text(hybrid, use_inner_text=True)
     page.locator("#default-weights").click()
     page.wait_for_url(lambda url: "weights" not in url)
-    assert page.locator(".legend").all_inner_texts() == hybrid
+    expect(page.locator(".legend")).to_have_text(hybrid, use_inner_text=True)
 
 
 def test_a_score_of_zero_or_below_has_no_shares(page, address):
