@@ -43,7 +43,7 @@ def compact(
         with progress("compacting", units, len(opened) if refit else None) as update:
             commits = opened.compact(refit=refit, shards=shards, on_progress=update)
         after = opened.info()
-        if (shards or 1) > 1 and (told := empty_text(shards, after["documents"])):
+        if shards is not None and shards > 1 and (told := empty_text(shards, after["documents"])):
             note(told)
         result = {
             "index": str(index), "commits": commits, "segments": after["segments"],

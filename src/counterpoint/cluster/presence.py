@@ -35,10 +35,9 @@ class Presence:
         from ray.util import list_named_actors
 
         ray.kill(self._actor)
-        names = [
-            each["name"] for each in list_named_actors(all_namespaces=True) if each["namespace"] == SPACE
-        ]
-        return all(name.rpartition(" ")[0] != self._shared for name in names if name != self._name)
+        known: Any = list_named_actors(all_namespaces=True)
+        names = {each["name"] for each in known if each["namespace"] == SPACE} - {self._name}
+        return all(name.rpartition(" ")[0] != self._shared for name in names)
 
 
 @final
