@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -16,7 +17,7 @@ import sys
 import ray
 from counterpoint.cluster.presence import Presence
 ray.init(address=sys.argv[1], log_to_driver=False)
-Presence("index")
+mine = Presence("index")
 print("there", flush=True)
 sys.stdin.read()
 """
@@ -42,5 +43,6 @@ def test_a_user_that_was_killed_does_not_count(ray):
     for _ in range(100):
         if mine.leave():
             return
+        time.sleep(0.2)
         mine = Presence("index")
     pytest.fail("the user that was killed still counts")

@@ -51,6 +51,7 @@ def test_shards_on_a_cluster_answer_as_the_index_and_follow_its_commits(ray, tmp
         assert asked(fleet.over(now)) == asked(now) != asked(index)
 
 
+@pytest.mark.slow
 def test_servers_share_shards_until_the_last_one_leaves(ray, tmp_path):
     from ray import serve
 

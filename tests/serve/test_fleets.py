@@ -30,9 +30,9 @@ def folder(tmp_path, tiny_model):
 def serve(folder):
     opened = []
 
-    def made(numbers=(0, 1, 2), partial=False, seconds=30.0):
-        fleet = Threads([Shard(folder, number, encoder_of) for number in numbers], partial, seconds)
-        app = application({"notes": folder}, ServeSettings(seconds=seconds), {"notes": fleet})
+    def made(numbers=(0, 1, 2), partial=False):
+        fleet = Threads([Shard(folder, number, encoder_of) for number in numbers], partial)
+        app = application({"notes": folder}, ServeSettings(), {"notes": fleet})
         client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
         opened.append((client.__enter__(), fleet))
         return client
@@ -89,10 +89,14 @@ def test_a_shard_that_hangs_is_named_before_the_time_of_the_request_ends(serve, 
     """In the answer, or as the reason that there is none; whatever else asks for it is told, too."""
     send = Threads.send
 
-    def hangs(self, number, call, *given, **named):
-        return Future() if number == 1 else send(self, number, call, *given, **named)
+    class Hangs(Future):
+        def result(self, timeout=None):
+            raise TimeoutError
 
-    whole, partial = serve(seconds=4.0), serve(partial=True, seconds=4.0)
+    def hangs(self, number, call, *given, **named):
+        return Hangs() if number == 1 else send(self, number, call, *given, **named)
+
+    whole, partial = serve(), serve(partial=True)
     monkeypatch.setattr(Threads, "send", hangs)
     found = partial.post(SEARCH, json=BODY).json()
     assert found["missing_shards"] == [1] and found["hits"]
