@@ -35,9 +35,8 @@ class Presence:
         from ray.util import list_named_actors
 
         ray.kill(self._actor)
-        names = [
-            each["name"] for each in list_named_actors(all_namespaces=True) if each["namespace"] == SPACE
-        ]
+        actors: Any = list_named_actors(all_namespaces=True)  # dictionaries, if of all namespaces
+        names = [each["name"] for each in actors if each["namespace"] == SPACE]
         return all(name.rpartition(" ")[0] != self._shared for name in names if name != self._name)
 
 
