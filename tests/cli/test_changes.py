@@ -71,7 +71,7 @@ def test_deletes_by_condition_and_from_standard_input(lexical, new, capsys, monk
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["delete"], "name documents by their IDs"),
+        (["delete"], "name the documents to delete, by their IDs"),
         (["delete", "whale", "--where", "year = 1"], "name documents by their IDs"),
         (["delete", "nobody"], "'nobody': no such document"),
         (["delete", "--where", "colour = 'red'"], "no metadata field 'colour'"),
