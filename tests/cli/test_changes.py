@@ -71,7 +71,7 @@ def test_deletes_by_condition_and_from_standard_input(lexical, new, capsys, monk
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["delete"], "name documents by their IDs"),
+        (["delete"], "name the documents to delete, by their IDs"),
         (["delete", "whale", "--where", "year = 1"], "name documents by their IDs"),
         (["delete", "nobody"], "'nobody': no such document"),
         (["delete", "--where", "colour = 'red'"], "no metadata field 'colour'"),
@@ -131,3 +131,10 @@ def test_info_says_what_changes_left(lexical, new, capsys):
     assert said(capsys, "delete", lexical, *gone)["documents"] == 0
     assert main(["info", str(lexical)]) == 0 and "0 documents" in capsys.readouterr().out
     assert said(capsys, "search", lexical, "fox")["hits"] == []
+
+
+def test_more_shards_than_documents_are_told(lexical, capsys):
+    assert main(["compact", str(lexical), "--shards", "2"]) == 0
+    assert "shards (" not in capsys.readouterr().err
+    assert main(["compact", str(lexical), "--shards", "50"]) == 0
+    assert "there are more shards (50) than documents (" in capsys.readouterr().err

@@ -49,8 +49,10 @@ def test_what_is_wrong_is_said(notes):
         notes.add([ROWS[0]])
     with pytest.raises(DataError, match="'x': no such document"):
         notes.delete("x")
-    with pytest.raises(ConfigError, match="name documents by their ids"):
+    with pytest.raises(ConfigError, match="name the documents to delete, by their ids"):
         notes.delete()
+    with pytest.raises(ConfigError, match="not by both"):
+        notes.delete("d0", where="year = 1")
     with pytest.raises(ConfigError, match="unknown setting 'replaces'"):
         notes.add([], replaces=True)
     assert notes.delete("x", missing_ok=True) == 0

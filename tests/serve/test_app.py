@@ -77,7 +77,8 @@ def test_named_documents_are_ranked(serve):
     found = client.post("/v1/indexes/notes/rerank", json=body).json()
     assert [hit["id"] for hit in found["hits"]][0] == "sharks" and len(found["hits"]) == 3
     body["ids"] = ["nope"]
-    assert "'nope'" in problem(client.post("/v1/indexes/notes/rerank", json=body), 404)
+    told = problem(client.post("/v1/indexes/notes/rerank", json=body), 404)
+    assert told == "notes has no document 'nope'"
 
 
 def test_a_write_names_the_commit_and_is_seen(serve):
@@ -95,6 +96,7 @@ def test_a_write_names_the_commit_and_is_seen(serve):
     assert deleted["deleted"] == 1
     assert not client.post(SEARCH, json={"query": "octopus"}).json()["hits"]
     assert "nope" in problem(client.request("DELETE", DOCUMENTS, json={"ids": ["nope"]}), 400)
+    assert "name the documents to delete" in problem(client.request("DELETE", DOCUMENTS, json={}), 400)
     assert "by their ids or by a condition" in problem(client.request("DELETE", DOCUMENTS, json={}), 400)
 
 
