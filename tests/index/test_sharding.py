@@ -128,6 +128,27 @@ def test_a_shard_without_documents_is_no_fault(tmp_path):
         assert len({each.entry.shard for each in index.refreshed().segments}) > 40
 
 
+@pytest.mark.parametrize("name", [name for name in LAYOUTS if not name.startswith("shards")])
+def test_an_index_that_is_empty_is_divided_searched_and_filled_again(name, tmp_path):
+    """It keeps a segment without documents."""
+    layout, folder = LAYOUTS[name], tmp_path / "i"
+    build_index(documents(4), layout.model, folder, layout.settings)
+    with Index(folder) as index, changing(index) as change:
+        change.delete([document.parent or document.id for document in documents(4)[:5]])
+    for shards in (3, 2, 1):
+        with Index(folder) as index:
+            divide(index, shards)
+            now = index.refreshed()
+            assert (len(now), len(now.segments), now.manifest.shards) == (0, 1, shards)
+            assert now.manifest.faults(folder) == [] and not any(
+                getattr(answer, "hits", ()) for answer in answers_of(now, layout)
+            )
+    with Index(folder) as index, changing(index, layout.model) as change:
+        change.add(documents(4))
+    with Index(folder) as index:
+        assert len(index) == len(documents(4))
+
+
 def test_the_order_that_the_disk_damaged_is_restored_from_its_copy(tmp_path):
     build_index(documents(), HashModel(), tmp_path / "i", IndexSettings(shards=2))
     path = next((tmp_path / "i").glob(f"shards/00001/segments/*/{ORDER[0]}"))

@@ -82,7 +82,7 @@ class Database:
         self._closing = weakref.finalize(self, self._connection.close)
         self._closing.atexit = False
         # SQLite opens the file at the first query. After that a rebuild may delete it.
-        found = self._answer("SELECT max(row) + 1 FROM documents")[0][0]
+        found = self._answer("SELECT coalesce(max(row) + 1, 0) FROM documents")[0][0]
         if found != documents:
             self.close()
             raise ArtifactError(f"has {found} documents, not {documents}", path=self._file.path)

@@ -84,8 +84,8 @@ class DenseStore(RowsStore):
                 return part.scan(rows, kernels)
             return part.against(rows)(slice(0, documents))(slice(None))
         step = max(1, BLOCK // (4 * self.layout.dim))
-        blocks = [dot_scores(rows, part.values(slice(at, at + step))) for at in range(0, documents, step)]
-        return np.concatenate(blocks, axis=1)
+        starts = range(0, max(1, documents), step)  # of no documents, one empty block
+        return np.concatenate([dot_scores(rows, part.values(slice(at, at + step))) for at in starts], axis=1)
 
 
 @final

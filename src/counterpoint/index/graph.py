@@ -107,6 +107,8 @@ class Graph:
         Raises:
             MissingExtraError: faiss is not installed.
         """
+        if not self.documents:
+            return [np.zeros(0, np.int64) for _ in queries]
         k = min(k, self.documents)
         faiss, kept = check_faiss(), None
         if allowed is not None:

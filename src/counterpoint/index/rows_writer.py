@@ -81,7 +81,7 @@ class RowsWriter(ArraysWriter):
             write_lists(self.folder, self.name)
         if self.layout.kind == "exact":
             write_postings(self.folder, self.name)
-        if self.layout.kind == "graph" and self.documents:
+        if self.layout.kind == "graph":
             write_graph(self.folder, self.name, self.layout, self.documents)
         if self.layout.kind == "dense" and self.documents >= LEAST:
             write_sketch(self.folder, self.name, self.layout, self.documents)

@@ -73,40 +73,45 @@ def divide(index: Index, shards: int, on_progress: Callable[[int], None] = lambd
 def divided(index: Index, shards: int, on_progress: Callable[[int], None]) -> list[SegmentEntry]:
     """Write all documents of an index into segments of shards; return their entries, for a commit.
 
-    A shard gets one segment for each fit, and one for added documents that wait for a fit.
+    A shard gets one segment for each fit, and one for added documents that wait for a fit. If no document is
+    live, the first shard gets a segment without documents, since an index has at least one segment.
     """
     numbers = [_shards_of(index, number, shards) for number in range(len(index.segments))]
     kinds = dict.fromkeys((each.entry.fit, bool(each.entry.codecs)) for each in index.segments)
     entries: list[SegmentEntry] = []
     done = 0
     for shard in range(shards):
-        for fit, waits in kinds:
+        for kind in kinds:
             chosen = [
                 number
                 for number, each in enumerate(index.segments)
-                if (each.entry.fit, bool(each.entry.codecs)) == (fit, waits)
+                if (each.entry.fit, bool(each.entry.codecs)) == kind
             ]
-            sources = [source for at in chosen if (source := _source(index, at, numbers[at] == shard))]
-            if sources:
-                like = index.segments[chosen[0]].entry
-                home = None if shards == 1 else shard
-                entry = SegmentEntry(
-                    new_name(), 0, {}, codecs=like.codecs, fit=fit, fitted=like.fitted, shard=home
-                )
-                before = done
+            found = [_source(index, at, numbers[at] == shard) for at in chosen]
+            if sources := [source for source in found if len(source[1])]:
+                entry, before = _entry(index, chosen[0], shard, shards), done
                 entries.append(
                     rewritten(index, entry, sources, lambda n, before=before: on_progress(before + n))
                 )
                 done += entries[-1].documents
+    if not entries:
+        entries.append(
+            rewritten(index, _entry(index, 0, 0, shards), [_source(index, 0, numbers[0] == 0)], on_progress)
+        )
     return entries
 
 
-def _source(index: Index, number: int, mine: np.ndarray) -> Source | None:
-    """The live rows of a segment that belong to one shard, with their places; None without such rows."""
+def _entry(index: Index, like: int, shard: int, shards: int) -> SegmentEntry:
+    """A new segment of a shard, with the codecs and the fit of an old one."""
+    old = index.segments[like].entry
+    home = None if shards == 1 else shard
+    return SegmentEntry(new_name(), 0, {}, codecs=old.codecs, fit=old.fit, fitted=old.fitted, shard=home)
+
+
+def _source(index: Index, number: int, mine: np.ndarray) -> Source:
+    """The live rows of a segment that belong to one shard, with their places."""
     segment, start = index.segments[number], int(index.starts[number])
     rows = segment.rows[mine]
-    if not len(rows):
-        return None
     return segment, rows, rows + start if segment.places is None else segment.places[rows]
 
 

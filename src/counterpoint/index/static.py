@@ -146,7 +146,7 @@ class StaticStore(VectorStore):
         The result is bit-identical to the maxima over one product of table and query, summed in row order. A
         product with each document's own vectors differs by the rounding of BLAS, which depends on shapes.
         """
-        scores, whole = [], self._similarity(query)
+        scores, whole = [np.zeros(0, np.float32)], self._similarity(query)
         for part, places in zip(self.parts, self._places, strict=True):
             similarity = whole if places is None else whole[:, places]
             plans = [_visits(row, part) for row in similarity]
