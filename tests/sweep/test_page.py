@@ -110,7 +110,7 @@ def test_a_grid_of_which_nothing_is_left(grid, tmp_path):
 def in_chromium(page, tmp_path, *flags):
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
     command += ["--disable-background-networking", f"--user-data-dir={tmp_path / 'profile'}", *flags]
-    return subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=60, check=True)
+    return subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=180, check=True)
 
 
 @pytest.mark.browser
