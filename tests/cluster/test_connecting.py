@@ -89,7 +89,7 @@ from counterpoint.cluster.connecting import connected
 with connected("local", cpus=1) as ray:
     print(ray.get_runtime_context().gcs_address)
 """
-    given = {name: value for name, value in os.environ.items() if name not in LOOPBACK}
+    given = {name: value for name, value in os.environ.items() if name != LOOPBACK}
     told = subprocess.run(
         [sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True
     ).stdout

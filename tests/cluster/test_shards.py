@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from contextlib import contextmanager
 
 import pytest
 from tests.fakes import HashModel
@@ -69,13 +70,17 @@ def test_servers_share_shards_until_the_last_one_leaves(ray, tmp_path):
     assert serve.status().applications == {}
 
 
+@contextmanager
+def two_shards(folder, seconds):
+    """An index of two shards, and processes that search it and may be missing."""
+    build_index(documents(), HashModel(), folder, IndexSettings(shards=2))
+    with ray_fleet(folder, "local", partial=True, seconds=seconds) as fleet, Index(folder) as index:
+        yield fleet, index
+
+
 @pytest.mark.long
 def test_a_shard_whose_process_hangs_is_missing(ray, tmp_path):
-    build_index(documents(), HashModel(), tmp_path / "i", IndexSettings(shards=2))
-    with (
-        ray_fleet(tmp_path / "i", "local", partial=True, seconds=6) as fleet,
-        Index(tmp_path / "i") as index,
-    ):
+    with two_shards(tmp_path / "i", 6) as (fleet, index):
         process = fleet.send(1, "process").result(60)
         asked(fleet.over(index))  # both are open
         os.kill(process, signal.SIGSTOP)
@@ -90,11 +95,7 @@ def test_a_shard_whose_process_hangs_is_missing(ray, tmp_path):
 
 @pytest.mark.long
 def test_a_replica_that_is_killed_comes_back(ray, tmp_path):
-    build_index(documents(), HashModel(), tmp_path / "i", IndexSettings(shards=2))
-    with (
-        ray_fleet(tmp_path / "i", "local", partial=True, seconds=10) as fleet,
-        Index(tmp_path / "i") as index,
-    ):
+    with two_shards(tmp_path / "i", 10) as (fleet, index):
         whole = asked(fleet.over(index))
         os.kill(fleet.send(1, "process").result(), signal.SIGKILL)
         with fleet.watched() as missing:

@@ -18,8 +18,8 @@ LOCAL = "local"
 """Instead of the address of a cluster: start one on this machine."""
 SECONDS = 10.0  # for a machine to accept a connection
 MODE = "RAY_AUTH_MODE"
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Ray's processes listen on 127.0.0.1, as they do on macOS and Windows. Ray reads it when it is imported."""
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""With "0", Ray's processes listen on 127.0.0.1, as on macOS and Windows. Ray reads it when imported."""
 
 
 def ray_module() -> ModuleType:
@@ -49,8 +49,7 @@ def connected(address: str, cpus: int | None = None) -> Iterator[ModuleType]:
         ConfigError: there is no cluster at the address, or none can be started.
     """
     if address == LOCAL:
-        for name, value in LOOPBACK.items():
-            os.environ.setdefault(name, value)
+        os.environ.setdefault(LOOPBACK, "0")
     ray = ray_module()
     if ray.is_initialized():
         yield ray

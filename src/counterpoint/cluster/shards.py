@@ -2,8 +2,8 @@
 
 Ray Serve starts a replica again that has died, and sends requests to the others meanwhile. Every replica
 follows the commits of the index, so a change needs no new deployment. Servers of the same index share the
-shards, and the last one to leave ends them. All machines of the cluster must see
-the folder of the index under the same path; a replica reads the vectors and postings of its shard only.
+shards, and the last one to leave ends them. All machines of the cluster must see the folder of the index
+under the same path; a replica reads the vectors and postings of its shard only.
 """
 
 from __future__ import annotations
