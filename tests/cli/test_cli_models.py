@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -142,6 +143,31 @@ def test_the_demo_answers_three_questions_and_spares_other_indexes(call, tmp_pat
     assert call("index", tmp_path / "one.jsonl", "-o", tmp_path / "mine", "--model", "none")[0] == 0
     assert call("demo", "-o", tmp_path / "mine")[0] == 2
     assert json.loads(call("info", tmp_path / "mine", "--json")[1])["documents"] == 1
+
+
+@pytest.mark.minilm
+def test_an_interrupted_demo_goes_on(call, tmp_path, monkeypatch):
+    from counterpoint import data
+    from counterpoint.index import stream
+
+    monkeypatch.setattr("counterpoint.index.progress.EVERY", 0)
+    monkeypatch.setattr(stream, "BATCH", 8)
+    few = list(data.open_collection("stdlib:tempfile").documents())
+
+    def given(documents):
+        monkeypatch.setattr(data, "open_collection", lambda _: SimpleNamespace(documents=lambda: documents))
+        return call("demo", "-o", tmp_path / "demo", "-k", 1)
+
+    def cut():
+        yield from few[:10]
+        raise KeyboardInterrupt
+
+    assert given(cut())[0] == 130 and not (tmp_path / "demo" / "manifest.json").exists()
+    code, _, err = given(iter(reversed(few)))
+    assert code == 2 and "give the same documents" in err and f"delete {tmp_path / 'demo'}" in err
+    code, _, err = given(iter(few))
+    assert code == 0 and "which has 8 documents" in err
+    assert json.loads(call("info", tmp_path / "demo", "--json")[1])["documents"] == len(few)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import typer
 from counterpoint.cli.asking import show
 from counterpoint.cli.console import note
 from counterpoint.cli.progress import progress
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.escapes import escaped
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def demo(
 def _index(output: Path, model: Model) -> Index:
     """Open the demo's index if it exists with the demo's model and settings; else build it.
 
-    Another index in that folder is never replaced.
+    A build that was interrupted goes on. Another index in that folder is never replaced.
     """
     from counterpoint.data import open_collection
-    from counterpoint.index import Index, build_index
+    from counterpoint.index import Index, build_index, kept_count
 
     settings = model.index_settings("minilm")
     if (output / "manifest.json").exists():
@@ -85,6 +85,14 @@ def _index(output: Path, model: Model) -> Index:
             )
         note(f"using the index in {output}")
         return index
-    with progress("indexing the standard library's documentation", "documents") as update:
-        build_index(open_collection("stdlib:").documents(), model, output, settings, on_progress=update)
+    documents, begun = open_collection("stdlib:").documents(), kept_count(output)
+    if begun:
+        note(f"continuing the unfinished index in {output}, which has {begun:,} documents")
+    try:
+        with progress("indexing the standard library's documentation", "documents", begun=begun) as update:
+            build_index(documents, model, output, settings, resume=True, on_progress=update)
+    except (ArtifactError, DataError) as error:
+        if not begun:
+            raise
+        raise ConfigError(f"{error}\nHere: choose another --output, or delete {output}") from error
     return Index(output)
