@@ -167,7 +167,7 @@ def test_an_interrupted_demo_goes_on(call, tmp_path, monkeypatch):
     assert code == 2 and "give the same documents" in err and f"delete {tmp_path / 'demo'}" in err
     code, _, err = given(iter(few))
     assert code == 0 and "which has 8 documents" in err
-    assert json.loads(call("info", tmp_path / "demo", "--json")[1])["documents"] == len(few)
+    assert json.loads(call("info", tmp_path / "demo", "--json")[1])["passages"] == len(few)
 
 
 @pytest.fixture
