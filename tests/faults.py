@@ -28,7 +28,11 @@ import counterpoint.tensors
 from counterpoint import folders
 
 SECTORS = {"any name, any 512 bytes": 512, "any name, any 4 KiB": 4096}
-"""What was not synced reaches the disk in any order: each entry of a folder, each piece of a file."""
+"""What was not synced reaches the disk in any order: each entry of a folder, each piece of a file.
+
+A rename in a folder is one change, as in every journal: what was renamed has one of its names, or both. Where
+folders cannot be swapped and a rename is not one change, no order of renames can replace a folder safely.
+"""
 CRASHES = ("kill", "only what was synced", "names without data", "any of it", *SECTORS)
 PAGE = 4096
 WRITTEN = object()  # equal to no entry of a folder
@@ -289,6 +293,8 @@ class Disk:
             for name in sorted({*before, *now}):
                 if (found := rng.choice((before, now)).get(name)) is not None:
                     entries[name] = found
+            renamed = {name: each for name, each in now.items() if each in before.values()}
+            entries |= {name: each for name, each in renamed.items() if each not in entries.values()}
         for name, (child, is_folder) in entries.items():
             here = os.path.join(path, name) if now.get(name, (None,))[0] == child else self._place_of(child)
             if is_folder:

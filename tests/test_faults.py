@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.faults import Disk
+from tests.faults import SECTORS, Disk
 
 
 def write(path, text):
@@ -65,3 +65,17 @@ def steps(*texts):
 )
 def test_what_a_failed_sync_lost_comes_back_when_it_is_written_anew(tmp_path, texts, left):
     assert on_disk(tmp_path, *steps(*texts)) == left
+
+
+@pytest.mark.parametrize("how", SECTORS)
+def test_what_was_renamed_has_a_name_after_every_crash(tmp_path, how):
+    root = tmp_path / "root"
+    (root / "m").mkdir(parents=True)
+    disk = Disk(root)
+    os.rename(root / "m", root / "b")
+    left = set()
+    for seed in range(64):
+        disk.crashed(how, tmp_path / str(seed), seed)
+        left.add(" ".join(sorted(path.name for path in (tmp_path / str(seed)).iterdir())))
+    disk.close()
+    assert left == {"m", "b", "b m"}
