@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.index.test_bits import texts_of
 
+from counterpoint.errors import ShapeError
 from counterpoint.index import Among, Asked, SetLayout
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
@@ -87,6 +88,12 @@ def test_what_was_stored_is_told_apart_by_document(stores):
         vectors, some = stores[2], np.array([30, 3, 30, 0])
         taken = store.take(some)
         assert taken.lengths.tolist() == store.lengths[some].tolist() and taken.dim == DIM
+        if taken.ids is None:
+            with pytest.raises(ShapeError, match="have none"):
+                store.ids_of(some)
+        else:
+            told = [ids.tolist() for ids in store.ids_of(some)]
+            assert told == [taken.ids_of(i).tolist() for i in range(4)] and not store.ids_of(some[:0])
         if store.layout.kind == "static":
             assert [set(taken.ids_of(i)) for i in range(4)] == [set(vectors.ids_of(i)) for i in some]
             continue

@@ -35,7 +35,7 @@ from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, ZScore
 from counterpoint.search import Searcher
 from counterpoint.search.explain import _Rows
-from counterpoint.types import Document, Ragged, Span
+from counterpoint.types import Document, Span
 from counterpoint.vectors import Vectors
 
 DATA = training_set()
@@ -175,8 +175,7 @@ def split(recomputed, stored, weights=None):
     """Which of the rows a to f are taken for the stored ones, and which for dropped ones."""
     spans = [Span(letter, at, at + 1) for at, letter in enumerate("abcdef")]
     rows = _Rows(spans, np.array(recomputed), lambda: np.array(weights or [1.0] * 6), False)
-    stored = np.array(stored)
-    kept, dropped = rows.split(Ragged(np.zeros((len(stored), 1)), np.array([0, len(stored)]), stored), "d")
+    kept, dropped = rows.split(np.array(stored), "d")
     return "".join(span.text for span in kept), "".join(span.text for span in dropped)
 
 

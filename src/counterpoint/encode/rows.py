@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
@@ -14,6 +14,9 @@ from counterpoint.identifiers import names_in
 from counterpoint.types import Span
 
 __all__ = ["Kind", "Row", "map_words"]
+
+
+Mapped = tuple[Int[np.ndarray, " w"], Int[np.ndarray, "t n"], Int[np.ndarray, "w 2"]]
 
 
 class Kind(IntEnum):
@@ -51,6 +54,7 @@ class Row:
     spans: Int[np.ndarray, "t 2"]
     cut: int | None = None
     identifiers: bool = False
+    _mapped: dict[WordSettings, Mapped] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -67,14 +71,19 @@ class Row:
         return replace(self, **{name: np.delete(array, at, axis=0) for name, array in arrays.items()})
 
 
-def map_words(
-    row: Row, settings: WordSettings
-) -> tuple[Int[np.ndarray, " w"], Int[np.ndarray, "t n"], Int[np.ndarray, "w 2"]]:
+def map_words(row: Row, settings: WordSettings) -> Mapped:
     """Word ids of one text, the words of each position (-1 for none), and each word's first occurrence.
 
     A token belongs to the words that contain it; punctuation inside a name is not part of the name. A word is
     left out if truncation cut it or the tokenizer kept none of its characters: no vector would represent it.
+    The arrays are computed once per row and must not be written to.
     """
+    if settings not in row._mapped:
+        row._mapped[settings] = _map(row, settings)
+    return row._mapped[settings]
+
+
+def _map(row: Row, settings: WordSettings) -> Mapped:
     plain = split_words(row.text)
     lists = [plain, *(names_in(row.text) if row.identifiers else ())]
     lists = [[word for word in words if row.cut is None or word.end <= row.cut] for words in lists]

@@ -76,8 +76,12 @@ class Centroids:
         """The rotated centroids at some places."""
         return self._table.taken(places).decoded()
 
-    def products(self, query: Rounded) -> Float[np.ndarray, "m c"]:
-        """Inner products with rounded query rows, without the rows' scales."""
+    def products(
+        self, query: Rounded, places: Int[np.ndarray, " k"] | None = None
+    ) -> Float[np.ndarray, "m k"]:
+        """Inner products with rounded query rows, without the rows' scales; of all centroids by default."""
+        if places is not None:
+            return self._table.taken(places).products(query)
         return self._kept(b"numpy" + query.rows.tobytes(), lambda: self._table.products(query))
 
     def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "c lanes"]:

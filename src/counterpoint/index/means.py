@@ -64,9 +64,11 @@ class Means:
         """The rotated means at some places."""
         return self._table.taken(places).decoded()
 
-    def products(self, query: Rounded) -> Float[np.ndarray, "m c1"]:
-        """Inner products with rounded query rows, without the rows' scales."""
-        return self._table.products(query)
+    def products(
+        self, query: Rounded, places: Int[np.ndarray, " k"] | None = None
+    ) -> Float[np.ndarray, "m k"]:
+        """Inner products with rounded query rows, without the rows' scales; of all means by default."""
+        return (self._table if places is None else self._table.taken(places)).products(query)
 
     def compiled_products(
         self, asked: Any, kernels: Kernels, ranks: Int[np.ndarray, " r"] | None = None

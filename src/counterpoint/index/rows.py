@@ -104,10 +104,13 @@ class Rows:
             base = base + self._centres.of(documents).decoded()[of_rows]
         return values + base @ rotation(self.layout.dim).T if len(base) == len(values) else values
 
-    def against(self, query: Float[np.ndarray, "m d"]) -> Callable[[Where], Products]:
-        """A function for products of stored rows with a query, as `kernels.maxsim_by` needs it."""
+    def against(self, query: Float[np.ndarray, "m d"], few: bool = False) -> Callable[[Where], Products]:
+        """A function for products of stored rows with a query, as `kernels.maxsim_by` needs it.
+
+        `few` means that it is called for few rows: then only their means or centroids are multiplied.
+        """
         if self.integral is not None:
-            return self._of_integers(query, self.integral)
+            return self._of_integers(query, self.integral, few)
 
         def load(where: Where) -> Products:
             stored = self.values(where)
@@ -115,23 +118,30 @@ class Rows:
 
         return load
 
-    def _of_integers(self, query: Float[np.ndarray, "m d"], codec: Integral) -> Callable[[Where], Products]:
+    def _of_integers(
+        self, query: Float[np.ndarray, "m d"], codec: Integral, few: bool
+    ) -> Callable[[Where], Products]:
         """Integer products, which are exact in any order; floats are only used once they are summed."""
         whole, bases = codec.asked(query), np.zeros((len(query), 1), np.float32)
-        if self._bases is not None:
+        if self._bases is not None and not few:
             bases = self._bases.products(whole)
+
+        def base_of(places: Int[np.ndarray, " n"]) -> Float[np.ndarray, "m n"]:
+            if self._bases is not None and few:
+                return self._bases.products(whole, places)
+            return bases[:, places]
 
         def load(where: Where) -> Products:
             arrays = self.stored(where)
             integers = codec.integers(arrays["values"], self.layout.dim)
-            factors, places = arrays["scales"].astype(np.float32), self._places(where)
+            factors, base = arrays["scales"].astype(np.float32), base_of(self._places(where))
             documents, of_rows = self._documents(where)
             centres = self.centre_products(whole, documents)
 
             def multiply(asked: slice) -> Float[np.ndarray, "m n"]:
                 some = Rounded(whole.rows[asked], whole.scales[asked])
                 found = some.times(integers, codec.top) * factors
-                found += bases[asked][:, places]
+                found += base[asked]
                 found += centres[asked][:, of_rows]
                 return found * some.scales[:, None]
 

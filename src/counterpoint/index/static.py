@@ -116,20 +116,25 @@ class StaticStore(VectorStore):
         documents = [self.take(np.array([position])) for position in positions]
         return [best_rows(query.rows, document, query.ids, query.floor) for document in documents]
 
+    def ids_of(self, positions: Int[np.ndarray, " k"]) -> list[Int[np.ndarray, " n"]]:
+        """The distinct ids of each document, ascending."""
+        found = self._ranks(positions)
+        return [self.parts[i].vocabulary[ranks].astype(np.int64) for i, ranks in found]
+
     def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
         """The vectors of some documents: one row per distinct id, in ascending order of ids."""
-        table = self._table
-        found = [
-            Ragged(np.zeros((0, self.layout.dim), np.float32), np.zeros(1, np.int64), np.zeros(0, np.int64))
-        ]
-        owners = np.searchsorted(self._starts, positions, side="right") - 1
+        table, found = self._table, self._ranks(positions)
+        places = [ranks if (mine := self._places[i]) is None else mine[ranks] for i, ranks in found]
+        rows = [table[each] for each in places]
+        return Ragged.from_list(rows, self.ids_of(positions), dim=self.layout.dim)
+
+    def _ranks(self, positions: Int[np.ndarray, " k"]) -> list[tuple[int, Int[np.ndarray, " n"]]]:
+        """For each document its segment, and the places of its ids in the segment's vocabulary."""
+        owners, found = np.searchsorted(self._starts, positions, side="right") - 1, []
         for position, i in zip(np.asarray(positions).tolist(), owners.tolist(), strict=True):
             part, document = self.parts[i], position - int(self._starts[i])
-            ranks = part.ranks[part.offsets[document] : part.offsets[document + 1]]
-            ids = part.vocabulary[ranks].astype(np.int64)
-            places = ranks if (mine := self._places[i]) is None else mine[ranks]
-            found.append(Ragged(table[places], np.array([0, len(ranks)]), ids))
-        return Ragged.concatenate(found)
+            found.append((i, part.ranks[part.offsets[document] : part.offsets[document + 1]]))
+        return found
 
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
         """Exact MaxSim of queries with every document, from the inverted index."""

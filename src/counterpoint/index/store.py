@@ -128,6 +128,14 @@ class VectorStore(Store[Asked]):
         """The stored vectors of some documents, decoded to float32."""
 
     @abstractmethod
+    def ids_of(self, positions: Int[np.ndarray, " k"]) -> list[Int[np.ndarray, " n"]]:
+        """The ids of each document's vectors, in the order of `take`.
+
+        Raises:
+            ShapeError: the vectors have no ids.
+        """
+
+    @abstractmethod
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
         """The exact scores of every document."""
 

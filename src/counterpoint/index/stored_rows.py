@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -50,6 +51,15 @@ class RowsStore(VectorStore):
         order = np.argsort(np.concatenate([where for _, where in found]))
         return Ragged.concatenate([rows for rows, _ in found]).take(order)
 
+    def ids_of(self, positions: Int[np.ndarray, " k"]) -> list[Int[np.ndarray, " n"]]:
+        """The ids of each document's vectors."""
+        found: dict[int, Int[np.ndarray, " n"]] = {}
+        for part, mine, where in self._split(positions):
+            rows, offsets = rows_of_sets(part.offsets, mine)
+            ids, ends = self._ids(part, rows), pairwise(offsets.tolist())
+            found |= {place: ids[first:end] for place, (first, end) in zip(where.tolist(), ends, strict=True)}
+        return [found[place] for place in range(len(positions))]
+
     def scores(self, query: Asked, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         """MaxSim with some documents; for a pooled set, the inner product."""
         scores = np.zeros(len(positions), np.float32)
@@ -65,7 +75,7 @@ class RowsStore(VectorStore):
         """For each document and each query row, the document row that `scores` uses, and its share."""
         found: dict[int, BestRows] = {}
         for part, mine, where in self._split(positions):
-            load = part.against(query.rows)
+            load = part.against(query.rows, few=True)
             for document, place in zip(mine, where.tolist(), strict=True):
                 rows, _ = rows_of_sets(part.offsets, np.array([document]))
                 if not len(rows):

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from counterpoint.errors import ConfigError
 from counterpoint.index import TextModel, VectorSet
-from counterpoint.library.recent import Recent
+from counterpoint.recent import Recent
 from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["Remembered"]

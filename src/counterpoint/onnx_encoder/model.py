@@ -22,11 +22,13 @@ from counterpoint.index import TextModel, VectorSet
 from counterpoint.onnx_encoder.description import GRAPH, NAME, Description, Embeddings
 from counterpoint.onnx_encoder.places import Mapped
 from counterpoint.onnx_encoder.session import Session, check_runtime
+from counterpoint.recent import Recent
 from counterpoint.types import Ragged, Side, Span
 
 __all__ = ["ExportedModel", "open_export"]
 
 LOWEST = np.finfo(np.float32).min
+READ = 128  # texts whose tokens are kept, as an explanation asks for spans and then ids of the same texts
 
 
 @final
@@ -55,6 +57,7 @@ class ExportedModel:
         self.description = description
         self._graph, self._files, self._load = graph, files, full
         self._lock = Lock()
+        self._read: Recent[Row] = Recent(READ)
 
     # -- without the model ---------------------------------------------------------------------------------
 
@@ -163,7 +166,8 @@ class ExportedModel:
     def _rows(self, texts: Sequence[str], side: Side) -> list[Row]:
         with self._lock:
             tokenizer = self._tokenizers[side]
-        return self.description.sides[side].reading.rows(texts, tokenizer)
+        reading = self.description.sides[side].reading
+        return self._read.each(texts, lambda missing: reading.rows(missing, tokenizer), side)
 
     def _fed(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         fed = {name: self._embedded(row, one) for name, one in self.description.embeddings.items()}

@@ -17,7 +17,7 @@ from counterpoint.search.feedback import FEEDBACK, Feedback, units_of
 from counterpoint.search.hits import Hit, WeighedWord
 from counterpoint.search.prepared import PreparedQuery, Scored
 from counterpoint.search.settings import LEXICAL, Plan
-from counterpoint.types import Explanation, Ragged, Span
+from counterpoint.types import Explanation, Span
 
 __all__ = ["SHIFT", "explain_hits"]
 
@@ -35,35 +35,29 @@ def explain_hits(
 ) -> tuple[Hit, ...]:
     """Add to each hit the tree of contributions to its score; `searched` holds the index and its model."""
     index, model = searched
-    texts = [hit.document.full_text for hit in hits]
-    sets = [name for name in plan.weights if name != LEXICAL and not index.layouts[name].pooled]
-    asked, stored = {}, {}
-    if model is not None:
-        asked = {name: model.spans([query.text], name, "query")[0] for name in sets}
-        stored = {name: _stored_rows(model, index.layouts[name], name, texts) for name in sets}
     positions = _positions(index, hits)
-    best = {name: index.sets[name].best_rows(query.asked(name), positions) for name in stored}
+    trees: dict[str, Sequence[Explanation]] = {}
+    words: list[dict[str, tuple[WeighedWord, ...]]] = [{} for _ in hits]
+    for part in plan.weights:
+        if part == LEXICAL:
+            texts = [hit.document.full_text for hit in hits]
+            places = zip(positions.tolist(), texts, strict=True)
+            trees[part] = [_lexical(index, query.text, position, text) for position, text in places]
+        elif model is None or index.layouts[part].pooled:
+            scores = index.sets[part].scores(query.asked(part), positions).tolist()
+            trees[part] = [Explanation(part, score, (Explanation(WHOLE, score),)) for score in scores]
+        else:
+            trees[part], found = _of_rows((index, model), part, query, positions, hits)
+            for each, mine in zip(words, found, strict=False):
+                each[part] = mine
+    if scored.feedback is not None:
+        trees[FEEDBACK] = _feedback(index, plan.feedback, scored.feedback, (scored.positions, positions))
+    slopes = {part: scored.slopes[part] / query.ceilings.get(part, 1.0) for part in trees}
     explained = []
-    for i, (hit, position) in enumerate(zip(hits, positions.tolist(), strict=True)):
-        parts, words = [], {}
-        for part in plan.weights:
-            if part == LEXICAL:
-                raw = _lexical(index, query.text, position, texts[i])
-            elif part in stored:
-                document = index.take(part, np.array([position]))
-                spans, dropped = stored[part][i].split(document, hit.document.id)
-                raw = _late_interaction(part, query, best[part][i]).with_spans(asked[part], spans)
-                if part in query.floored:
-                    words[part] = _by_importance(document, spans, dropped)
-            else:
-                raw = _pooled(index, part, query, position)
-            factor = scored.slopes[part] / query.ceilings[part]
-            parts.append(_as_contributed(raw, factor, hit.parts[part]))
-        if scored.feedback is not None:
-            raw = _feedback(index, plan.feedback, scored.feedback, (scored.positions, position))
-            parts.append(_as_contributed(raw, scored.slopes[FEEDBACK], hit.parts[FEEDBACK]))
+    for i, hit in enumerate(hits):
+        parts = [_as_contributed(made[i], slopes[part], hit.parts[part]) for part, made in trees.items()]
         tree = Explanation(plan.workflow, hit.score, tuple(parts))
-        explained.append(replace(hit, explanation=tree, words=words))
+        explained.append(replace(hit, explanation=tree, words=words[i]))
     return tuple(explained)
 
 
@@ -73,6 +67,29 @@ def _positions(index: Index, hits: Sequence[Hit]) -> Int[np.ndarray, " n"]:
         if position is None:
             raise ConfigError(f"document {hit.document.id!r} is no longer in the index")
     return np.array(positions, np.int64)
+
+
+def _of_rows(
+    searched: tuple[Index, TextModel],
+    part: str,
+    query: PreparedQuery,
+    positions: Int[np.ndarray, " n"],
+    hits: Sequence[Hit],
+) -> tuple[list[Explanation], list[tuple[WeighedWord, ...]]]:
+    """The tree of each hit for a part with several vectors per document; with a floor, also its words."""
+    index, model = searched
+    store, floored = index.sets[part], part in query.floored
+    asked = model.spans([query.text], part, "query")[0]
+    read = _read_rows(model, store.layout, part, [hit.document.full_text for hit in hits])
+    ids = store.ids_of(positions) if store.layout.ids else [None] * len(hits)
+    vectors = store.take(positions) if floored else None
+    trees, words = [], []
+    for i, best in enumerate(store.best_rows(query.asked(part), positions)):
+        spans, dropped = read[i].split(ids[i], hits[i].document.id)
+        trees.append(_late_interaction(part, query, best).with_spans(asked, spans))
+        if vectors is not None:
+            words.append(_by_importance(vectors[i], spans, dropped))
+    return trees, words
 
 
 @dataclass(frozen=True)
@@ -87,8 +104,8 @@ class _Rows:
     weigh: Callable[[], Float[np.ndarray, " n"]]
     static: bool
 
-    def split(self, stored: Ragged, document: str) -> tuple[list[Span], list[Span]]:
-        """Return the spans of the stored rows, and those of the dropped rows.
+    def split(self, stored: Int[np.ndarray, " m"] | None, document: str) -> tuple[list[Span], list[Span]]:
+        """Return the spans of the stored rows, given their ids, and those of the dropped rows.
 
         Stored rows are a subset of the text's rows in its order, so ids identify them. If only some rows of
         an id are stored, the gate's values decide. In a static set, a stored row gets the span of the first
@@ -98,19 +115,19 @@ class _Rows:
         Raises:
             ArtifactError: the stored rows are not rows of the text.
         """
-        if self.ids is None or stored.ids is None:
+        if self.ids is None or stored is None or np.array_equal(self.ids, stored):
             return list(self.spans), []
         if self.static:
             places = dict(zip(reversed(self.ids.tolist()), reversed(self.spans), strict=True))
-            if places.keys() != set(stored.ids.tolist()):
+            if places.keys() != set(stored.tolist()):
                 raise _foreign(document)
-            return [places[number] for number in stored.ids.tolist()], []
+            return [places[number] for number in stored.tolist()], []
         there, total = np.unique(self.ids, return_counts=True)
-        left = np.array([np.count_nonzero(stored.ids == number) for number in there])
+        left = np.array([np.count_nonzero(stored == number) for number in there])
         unclear = bool(((0 < left) & (left < total)).any())
-        kept = heaviest_rows(self.ids, self.weigh() if unclear else np.zeros(len(self.ids)), stored.ids)
+        kept = heaviest_rows(self.ids, self.weigh() if unclear else np.zeros(len(self.ids)), stored)
         if kept is None:
-            return self._most(self.ids.tolist(), stored.ids.tolist(), document)
+            return self._most(self.ids.tolist(), stored.tolist(), document)
         return list(compress(self.spans, kept)), list(compress(self.spans, ~kept))
 
     def _most(self, ids: list[int], stored: list[int], document: str) -> tuple[list[Span], list[Span]]:
@@ -156,7 +173,7 @@ def heaviest_rows(
     return kept
 
 
-def _stored_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence[str]) -> list[_Rows]:
+def _read_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence[str]) -> list[_Rows]:
     spans = model.spans(texts, name, "document")
     ids = model.row_ids(texts, name, "document") if layout.ids else [None] * len(texts)
 
@@ -168,10 +185,9 @@ def _stored_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence
 
 
 def _by_importance(
-    document: Ragged, spans: Sequence[Span], dropped: Sequence[Span]
+    values: Float[np.ndarray, "n d"], spans: Sequence[Span], dropped: Sequence[Span]
 ) -> tuple[WeighedWord, ...]:
     """All words of a document in the order of ColBERTer's figure 1."""
-    values = document.values
     lengths = values[:, 0] if values.shape[1] == 1 else np.linalg.norm(values, axis=1)
     kept = [WeighedWord(span, value) for span, value in zip(spans, lengths.tolist(), strict=True)]
     kept.sort(key=lambda word: -(word.importance or 0.0))
@@ -189,29 +205,29 @@ def _lexical(index: Index, query: str, position: int, text: str) -> Explanation:
     return Explanation(LEXICAL, sum((leaf.score for leaf in leaves), 0.0), leaves)
 
 
-def _pooled(index: Index, part: str, query: PreparedQuery, position: int) -> Explanation:
-    score = float(index.sets[part].scores(query.asked(part), np.array([position]))[0])
-    return Explanation(part, score, (Explanation(WHOLE, score),))
-
-
 def _feedback(
-    index: Index, sets: Sequence[str], found: Feedback, places: tuple[Int[np.ndarray, " c"], int]
-) -> Explanation:
-    """Contribution of each feedback document: its weight times its similarity to the document.
+    index: Index,
+    sets: Sequence[str],
+    found: Feedback,
+    places: tuple[Int[np.ndarray, " c"], Int[np.ndarray, " n"]],
+) -> list[Explanation]:
+    """For each hit the contributions of the feedback documents: weight times similarity to the hit.
 
-    `places` holds the positions of all candidates, and that of the document.
+    `places` holds the positions of all candidates, and those of the hits.
     """
-    positions, position = places
-    best = positions[found.rows]
-    near = np.zeros(len(best))
+    candidates, positions = places
+    best = candidates[found.rows]
+    near = np.zeros((len(positions), len(best)))
     for name in sets:
-        units = units_of(index.take(name, np.array([position, *best])).values)
-        near += units[1:] @ units[0] / len(sets)
-    leaves = tuple(
-        Explanation(f"(like {name})", value)
-        for name, value in zip(index.names_of(best), (found.weights * near).tolist(), strict=True)
-    )
-    return Explanation(FEEDBACK, sum((leaf.score for leaf in leaves), 0.0), leaves)
+        likes, units = (units_of(index.take(name, where).values) for where in (best, positions))
+        near += np.stack([likes @ unit for unit in units]) / len(sets)
+    names, made = index.names_of(best), []
+    for values in (found.weights * near).tolist():
+        leaves = tuple(
+            Explanation(f"(like {name})", value) for name, value in zip(names, values, strict=True)
+        )
+        made.append(Explanation(FEEDBACK, sum((leaf.score for leaf in leaves), 0.0), leaves))
+    return made
 
 
 def _late_interaction(

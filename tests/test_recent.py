@@ -1,6 +1,6 @@
 """What is made from recent texts is made once, for as long as it is kept."""
 
-from counterpoint.library.recent import LONGEST, Recent
+from counterpoint.recent import LONGEST, Recent
 
 
 def test_what_is_kept_is_not_made_again():
