@@ -84,6 +84,7 @@ def test_the_reference_lists_every_public_module():
         "memory",
         "pages",
         "provenance",
+        "recent",
         "shipped",
         "tensors",
         "typed",

@@ -88,6 +88,7 @@ def test_what_was_stored_is_told_apart_by_document(stores):
         vectors, some = stores[2], np.array([30, 3, 30, 0])
         taken = store.take(some)
         assert taken.lengths.tolist() == store.lengths[some].tolist() and taken.dim == DIM
+        assert not store.take(some[:0]).lengths.tolist()
         if taken.ids is None:
             with pytest.raises(ShapeError, match="have none"):
                 store.ids_of(some)

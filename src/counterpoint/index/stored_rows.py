@@ -45,7 +45,7 @@ class RowsStore(VectorStore):
 
     def take(self, positions: Int[np.ndarray, " k"]) -> Ragged:
         """The vectors of some documents, decoded to float32."""
-        if len(self.parts) == 1:
+        if len(self.parts) == 1 or not len(positions):
             return self.parts[0].take(positions)
         found = [(part.take(mine), where) for part, mine, where in self._split(positions)]
         order = np.argsort(np.concatenate([where for _, where in found]))
