@@ -105,6 +105,8 @@ class Hashed:
     encode_query = encode_document
 
     def _learn(self, words):
+        if not words:  # as for most queries; to copy the table for them would cost more than their search
+            return
         words = sorted(words)
         self._rows |= {word: len(self._rows) + i for i, word in enumerate(words)}
         for seed, (name, of) in enumerate(self.sets.items()):
