@@ -17,7 +17,7 @@ at two sizes. Memory is what is no file, of a process that opens and searches on
 With --plots, the latencies of such a shard are drawn: the p99 of the slowest of many shards, with and without
 a second request. --only-plots draws those that `counterpoint plan` has.
 
-By estimate, a quiet machine with two cores takes 10 to 15 minutes.
+A quiet machine with two cores takes about 20 minutes.
 """
 
 import json
