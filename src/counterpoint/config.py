@@ -6,7 +6,6 @@ dataclasses, `Part` for modules. Its data name the class as `package:Class`.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import re
@@ -18,6 +17,7 @@ from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self, TypeVar
 
 from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
+from counterpoint.suggestion import suggestion
 
 __all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "renames", "restore", "unknown_argument"]
 
@@ -235,8 +235,8 @@ def class_named(name: object) -> Any:
 
 def unknown_argument(cls: type, name: str, known: Iterable[str]) -> str:
     """A message about an unknown argument, with the most similar known one."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known) or 'none'}"
+    known = list(known)
+    hint = suggestion(name, known, f"it has {', '.join(known) or 'none'}")
     return f"{cls.__name__}: unknown argument {name!r}; {hint}"
 
 

@@ -14,13 +14,13 @@ negation.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
 from counterpoint.errors import ConfigError
+from counterpoint.suggestion import suggestion
 
 __all__ = ["FieldType", "Where", "names_in", "where_of"]
 
@@ -174,8 +174,7 @@ class _Reader:
             raise _outside(self.text, f"{_shown(node)} is not a field; write the field on the left")
         name = node.name
         if name not in self.fields:
-            near = difflib.get_close_matches(name, self.fields, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.fields) or 'none'}"
+            hint = suggestion(name, self.fields, f"there are {', '.join(self.fields) or 'none'}")
             raise ConfigError(
                 f"the condition {self.text!r}: the documents have no metadata field {name!r}; {hint}"
             )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from counterpoint.errors import ConfigError
 from counterpoint.index.codec_names import CodecChoice
 from counterpoint.library.options import AddOptions, BuildOptions, SearchOptions
+from counterpoint.suggestion import suggestion
 
 if TYPE_CHECKING:
     from counterpoint.index.field import Expression
@@ -117,6 +117,5 @@ def check_keywords(given: Mapping[str, Any], *known: str) -> None:
     """
     for name in given:
         if name not in known:
-            near = get_close_matches(str(name), known, n=1)
-            guess = f"; did you mean {near[0]!r}?" if near else ""
-            raise ConfigError(f"unknown setting {name!r}; expected {', '.join(known)}{guess}")
+            expected = f"unknown setting {name!r}; expected {', '.join(known)}"
+            raise ConfigError("; ".join(filter(None, (expected, suggestion(name, known)))))

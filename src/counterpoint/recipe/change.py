@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from counterpoint.config import class_named, plain, unknown_argument
 from counterpoint.errors import ConfigError
 from counterpoint.recipe.recipe import Recipe, recipe_from
+from counterpoint.suggestion import suggestion
 from counterpoint.typed import MISFIT, described, fitted, hints_of, is_part, item_hint, shown
 
 __all__ = ["change"]
@@ -89,8 +89,7 @@ def _position(items: Sequence[Any], name: str) -> int:
 
 def _nothing_named(name: str, known: Iterable[str]) -> str:
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    hint = suggestion(name, known, end=" ")
     return f"nothing is named {name!r}; {hint}there are {', '.join(known) or 'only numbers, from 0'}"
 
 

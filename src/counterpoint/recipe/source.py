@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import sys
 import traceback
@@ -15,6 +14,7 @@ from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.recipe.change import change
 from counterpoint.recipe.recipe import Recipe
 from counterpoint.shipped import shipped_recipes
+from counterpoint.suggestion import suggestion
 from counterpoint.typed import MISFIT, fitted, shown
 
 __all__ = ["load_recipe", "variants_of"]
@@ -58,8 +58,7 @@ def load_recipe(source: str | Path) -> Recipe:
         return Recipe.from_toml(_text(path), str(path))
     if path.is_file():
         raise ConfigError(f"{path}: a recipe is a .py or .toml file, or the folder of a run")
-    close = difflib.get_close_matches(str(source), shipped, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    hint = suggestion(source, shipped, end=" ")
     raise ConfigError(
         f"there is no recipe {str(source)!r}; {hint}The package has {', '.join(shipped)}; or name a "
         ".py file, a .toml file, or the folder of a run"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from counterpoint.index.analysis import AnalyzerName
 from counterpoint.measure import parse_measure
 from counterpoint.search import WORKFLOWS, Workflow
 from counterpoint.search.settings import FUSIONS, parse_feedback, parse_weights
+from counterpoint.suggestion import suggestion
 from counterpoint.sweep.grid import DEPTH, SECTIONS, CollectionEntry, Grid, ModelEntry
 
 __all__ = ["read_grid"]
@@ -242,8 +242,7 @@ def _check_once(values: Sequence[Any], where: str, faults: list[str]) -> None:
 
 
 def _hint(found: Any, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(str(found), known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"
+    return suggestion(found, known, f"choose from {', '.join(known)}")
 
 
 def _too_deep(grid: Grid) -> list[str]:
