@@ -68,7 +68,7 @@ def test_conditions_mean_what_they_say(text, wanted):
     ("text", "why"),
     [
         ("", "it is empty"),
-        ("year = 1; drop table documents", "cannot be parsed"),
+        ("year = 1; drop table documents", "cannot be parsed at 'drop';"),
         ("drop table documents", "cannot be parsed"),
         ("year in (select 1)", "is not a condition"),
         ("year in ()", "is not a condition"),
@@ -92,7 +92,8 @@ def test_conditions_mean_what_they_say(text, wanted):
         ("score < 1e400", "too large"),
         ("yaer = 1", "did you mean 'year'"),
         ("zzz = 1", "there are year, score, lang"),
-        ("year >=", "cannot be parsed"),
+        ("year >=", "cannot be parsed at '>=';"),
+        ("lang = 'en", "cannot be parsed;"),
         ("((year = 1", "cannot be parsed"),
         ("lang like 'a' escape 'b'", "is not a condition"),
         ("exists(select 1)", "is not a condition"),

@@ -87,8 +87,9 @@ def _parsed(text: str) -> Any:
     try:
         return parse_one(text, read="sqlite", into=exp.Condition)
     except (SqlglotError, RecursionError, ValueError) as error:
-        said = str(error).partition("\n")[0] or type(error).__name__
-        raise _outside(text, f"it cannot be parsed ({said})") from error
+        faults = getattr(error, "errors", None)  # a text with an open quote has none
+        place = f" at {faults[0]['highlight']!r}" if faults else ""
+        raise _outside(text, f"it cannot be parsed{place}") from error
 
 
 def _fault(text: str, why: str) -> ConfigError:
