@@ -86,6 +86,7 @@ def test_the_reference_lists_every_public_module():
         "provenance",
         "recent",
         "shipped",
+        "suggestion",
         "tensors",
         "typed",
         "version",

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from counterpoint.data import Fields, ReadPolicy, ReadReport, open_collection
+from counterpoint.data import Fields, ReadPolicy, ReadReport, items_of, open_collection
 from counterpoint.errors import ConfigError, DataError
 
 
@@ -79,6 +79,46 @@ def test_named_columns_count_more_than_usual_names(tmp_path):
     ]:
         with pytest.raises(DataError, match=message):
             read(path, **named)
+
+
+NESTED = [
+    {"_id": "a", "title": "Sea", "text": "A whale.", "draft": True, "metadata": {"year": 2020, "lang": "en"}},
+    {"_id": "b", "text": "A train.", "metadata": {"year": 2021}},
+]
+
+
+@pytest.mark.parametrize("source", ["folder", "jsonl", "json", "named", "items"])
+def test_metadata_to_keep_may_be_inside_metadata(source, tmp_path):
+    kept = Fields("_id" if source == "named" else None, metadata=("year", "lang", "draft"))
+    if source == "items":
+        found = items_of(NESTED[:1], kept)  # every item must have what is named
+    else:
+        lines = "".join(json.dumps(record) + "\n" for record in NESTED)
+        whole = source == "json"
+        name = {"folder": "corpus.jsonl", "json": "docs.json"}.get(source, "docs.jsonl")
+        (tmp_path / name).write_text(json.dumps(NESTED) if whole else lines)
+        found = open_collection(tmp_path if source == "folder" else tmp_path / name, fields=kept)
+    first, *others = [(one.id, one.metadata) for one in found.documents()]
+    assert first == ("a", {"year": 2020, "lang": "en", "draft": True})
+    assert source == "items" or others == [("b", {"year": 2021, "lang": None, "draft": None})]
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_metadata_to_keep_that_no_record_has(folder, tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in NESTED))
+    found = open_collection(tmp_path if folder else path, fields=Fields(metadata=("yaer",)))
+    with pytest.raises(DataError, match=r"corpus.jsonl: no field 'yaer' for the metadata; .*'year'"):
+        found.decided()
+    with pytest.raises(ConfigError, match="has its own fields"):
+        open_collection(tmp_path, fields=Fields(text="body", metadata=("year",)))
+
+
+def test_passages_keep_their_document(tmp_path):
+    record = {"_id": "a-1", "text": "A whale.", "parent": "a", "start": 9, "metadata": {"year": 2020, "x": 1}}
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(record))
+    (found,) = open_collection(tmp_path, fields=Fields(metadata=("year",))).documents()
+    assert (found.parent, found.start, found.metadata) == ("a", 9, {"year": 2020})
 
 
 def test_without_a_text_column_all_columns_are_the_text(tmp_path):

@@ -25,6 +25,7 @@ class BeirFolder(Source):
     """A collection in BEIR's layout. Queries and judgements are optional; the corpus is not."""
 
     folder: Path
+    kept: tuple[str, ...] | None = None  # metadata of documents; all if None
 
     @property
     def name(self) -> str:
@@ -46,7 +47,7 @@ class BeirFolder(Source):
         return self._corpus().documents(reader)
 
     def _corpus(self) -> RecordsFile:
-        return RecordsFile(required(self.folder, "corpus.jsonl", NEEDED), "beir-jsonl")
+        return RecordsFile(required(self.folder, "corpus.jsonl", NEEDED), "beir-jsonl", self.kept)
 
     def queries(self, policy: ReadPolicy) -> dict[str, str]:
         """Read the queries of all splits."""

@@ -9,7 +9,7 @@ from typing import Any, final
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
-__all__ = ["TEXTS", "Columns", "Fields", "listed"]
+__all__ = ["TEXTS", "Columns", "Fields", "flat", "listed"]
 
 IDS = ("id", "_id", "docid", "doc_id", "document_id", "pid", "uid", "uuid")
 TITLES = ("title", "headline", "heading", "subject", "name")
@@ -37,9 +37,33 @@ class Fields:
     metadata: tuple[str, ...] | None = None
 
     @property
+    def placed(self) -> bool:
+        """Whether the field of id, title or text is given, so that no usual layout applies."""
+        return any(name is not None for name in (self.id, self.title, self.text))
+
+    @property
     def named(self) -> tuple[str, ...]:
         """Every given name."""
         return tuple(name for name in (self.id, self.title, self.text, *(self.metadata or ())) if name)
+
+    def of(self, row: Mapping[str, Any], what: str) -> Columns:
+        """What the keys of a record hold; metadata may be inside its `metadata`.
+
+        Raises:
+            DataError: a given name is missing.
+        """
+        self.check_metadata(flat(row), what)
+        return self.resolve(list(row), what)
+
+    def check_metadata(self, names: Iterable[str], what: str = "field") -> None:
+        """Refuse metadata to keep that are not among these names.
+
+        Raises:
+            DataError: names the first one.
+        """
+        names = list(names)
+        if missing := [name for name in self.metadata or () if name not in names]:
+            raise DataError(f"no {what} {missing[0]!r} for the metadata; there are {listed(names)}")
 
     def resolve(self, names: Sequence[str], what: str = "column") -> Columns:
         """Find the columns of id, title and text among these names.
@@ -53,8 +77,6 @@ class Fields:
                     f"no {what} {name!r} for the {option}; there are {listed(names)}. "
                     f"Name another (--{option}, {option}=)"
                 )
-        if self.metadata and (missing := [name for name in self.metadata if name not in names]):
-            raise DataError(f"no {what} {missing[0]!r} for the metadata; there are {listed(names)}")
         taken = {self.id, self.title, self.text}
         usual = {}
         for name in names:
@@ -108,14 +130,9 @@ class Columns:
 
     def _rest(self, row: Mapping[str, Any]) -> dict[str, object]:
         if self.metadata is not None:
-            return {name: row.get(name) for name in self.metadata}
+            return {name: flat(row).get(name) for name in self.metadata}
         taken = () if self.text is None else (self.id, self.title, self.text)
-        rest = {str(name): value for name, value in row.items() if name not in taken}
-        nested = rest.get("metadata")
-        if isinstance(nested, Mapping):
-            del rest["metadata"]
-            rest |= nested
-        return rest
+        return flat({str(name): value for name, value in row.items() if name not in taken})
 
     def __str__(self) -> str:
         """Description for the user."""
@@ -137,6 +154,17 @@ def text_of(row: Mapping[str, Any], name: str) -> str:
     if isinstance(value, Mapping | list | tuple | set):
         raise DataError(f"{name!r} must be a text, found {type(value).__name__} ({str(value)[:60]})")
     return "" if value is None or value != value else str(value)
+
+
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with the keys of its `metadata`, as in BEIR, beside its own, which go first.
+
+    >>> flat({"text": "A whale.", "metadata": {"year": 2020}})
+    {'year': 2020, 'text': 'A whale.'}
+    """
+    rest = dict(row)
+    nested = rest.pop("metadata") if isinstance(rest.get("metadata"), Mapping) else {}
+    return {**nested, **rest}
 
 
 def _joined(row: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 from counterpoint.data.collection import Collection, Source
-from counterpoint.data.fields import TEXTS, Fields, listed
+from counterpoint.data.fields import TEXTS, Fields, flat, listed
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader
 from counterpoint.errors import ConfigError, DataError
@@ -85,6 +85,7 @@ class Items(Source):
         try:
             # A frame's missing value must not be used as an id or a text.
             there = [name for name, value in row.items() if value is not None or name in named]
+            self.fields.check_metadata(flat(row), "key")
             columns = self.fields.resolve(there, "key")
             if columns.text is None:
                 raise DataError(

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, cast
 
 from counterpoint.data.collection import Source
 from counterpoint.data.fields import Fields as OwnFields
-from counterpoint.data.fields import listed
+from counterpoint.data.fields import flat, listed
 from counterpoint.data.packed import ending
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader, strict_reader
@@ -25,6 +25,7 @@ __all__ = [
     "Misfit",
     "RecordLayout",
     "RecordsFile",
+    "check_kept",
     "described",
     "document_from",
     "is_deep",
@@ -68,6 +69,7 @@ class RecordsFile(Source):
 
     path: Path
     layout: RecordLayout
+    kept: tuple[str, ...] | None = None  # metadata; all if None
 
     @property
     def name(self) -> str:
@@ -75,7 +77,10 @@ class RecordsFile(Source):
         return self.path.name.split(".")[0]
 
     def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
-        """The layout."""
+        """The layout; the first record must have the metadata to keep."""
+        for _, record in records(self.path, Reader(policy)):
+            check_kept(record, self.kept, self.path)
+            break
         return (f"{self.path}: {described(self.layout)}",)
 
     def documents(self, reader: Reader) -> Iterator[Located]:
@@ -83,7 +88,7 @@ class RecordsFile(Source):
         reader.report.decide(*self.decided(reader.policy))
         for line, record in records(self.path, reader):
             try:
-                yield Located(document_from(record, self.layout), self.path, line)
+                yield Located(document_from(record, self.layout, self.kept), self.path, line)
             except Misfit as error:
                 reader.reject(str(error), self.path, line)
         reader.report.read(ending(self.path))
@@ -165,8 +170,10 @@ def described(layout: RecordLayout) -> str:
     return f"layout {layout}: id {fields.id!r}, text {' or '.join(map(repr, fields.text))}, title 'title'"
 
 
-def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
-    """Convert a record to a document; keys without a meaning in the layout become metadata.
+def document_from(
+    record: Mapping[str, Any], layout: RecordLayout, kept: tuple[str, ...] | None = None
+) -> Document:
+    """Convert a record to a document; its metadata are `kept`, or keys without a meaning in the layout.
 
     Raises:
         Misfit: a key is absent or its value has the wrong type.
@@ -183,7 +190,20 @@ def document_from(record: Mapping[str, Any], layout: RecordLayout) -> Document:
         parent, start = cast(str, rest.pop("parent")), cast(int, rest.pop("start"))
         if not 0 <= start < 2**63:
             raise Misfit(f"'start' must be from 0 to 2**63 - 1, found {str(start)[:60]}")
-    return Document(id_, text, title, parent, start, _metadata(rest))
+    metadata = flat(rest) if kept is None else {name: flat(record).get(name) for name in kept}
+    return Document(id_, text, title, parent, start, metadata)
+
+
+def check_kept(record: Mapping[str, Any], kept: tuple[str, ...] | None, path: Path) -> None:
+    """Refuse metadata to keep that the first record does not have.
+
+    Raises:
+        DataError: names the field and those that there are.
+    """
+    try:
+        OwnFields(metadata=kept).check_metadata(flat(record))
+    except DataError as error:
+        raise DataError(str(error), path=path) from error
 
 
 def string_id(record: dict[str, Any], key: str) -> str:
@@ -215,14 +235,9 @@ def read_json_queries(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str
             known = " or ".join(f"{id_} and {text}" for id_, text in QUERY_FIELDS)
             raise DataError(f"a query needs {known}, found {listed(record)}", path=path, line=line)
         try:
-            yield line, string_id(record, keys[0]), _text(record, keys[1]), _metadata(record)
+            yield line, string_id(record, keys[0]), _text(record, keys[1]), flat(record)
         except Misfit as error:
             raise DataError(str(error), path=path, line=line) from error
-
-
-def _metadata(rest: dict[str, Any]) -> dict[str, Any]:
-    metadata = rest.pop("metadata") if isinstance(rest.get("metadata"), dict) else {}
-    return {**metadata, **rest}
 
 
 def _text(record: dict[str, Any], key: str) -> str:

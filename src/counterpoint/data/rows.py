@@ -14,7 +14,7 @@ from counterpoint.data.json_file import json_rows
 from counterpoint.data.packed import ending, plain_stem
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader
-from counterpoint.data.records import Misfit, described, document_from, layout_with, records
+from counterpoint.data.records import Misfit, check_kept, described, document_from, layout_with, records
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
@@ -103,15 +103,16 @@ def row_documents(path: Path, fields: Fields, reader: Reader, *, may_join: bool 
             yield Row(line, Document("", row, "" if line is not None else path.name), False)
             continue
         if first and columns is None:
-            layout = None if fields.named else layout_with(row)
+            layout = None if fields.placed else layout_with(row)
             if layout is None:
                 columns = _columns(path, fields, row, may_join, reader)
             else:
+                check_kept(row, fields.metadata, path)
                 reader.report.decide(f"{path}: {described(layout)}")
         first = False
         try:
             if layout is not None:
-                yield Row(line, document_from(row, layout), True)
+                yield Row(line, document_from(row, layout, fields.metadata), True)
             elif columns is not None:
                 yield Row(line, columns.document(row, ""), columns.id is not None)
         except (Misfit, DataError) as error:
@@ -127,7 +128,7 @@ def _columns(
         DataError: a named field is missing, or there is no text field where one is needed.
     """
     try:
-        columns = fields.resolve(list(row), "field")
+        columns = fields.of(row, "field")
     except DataError as error:
         raise DataError(str(error), path=path) from error
     if columns.text is None and not may_join:

@@ -84,7 +84,9 @@ class _Asked:
     fields: Fields
     choice: FileChoice
 
-    def check(self, source: object, *, format: bool = False, fields: bool = False) -> None:
+    def check(
+        self, source: object, *, format: bool = False, fields: bool = False, metadata: bool = False
+    ) -> None:
         """Refuse options that a source cannot use, except those allowed here.
 
         Raises:
@@ -92,7 +94,7 @@ class _Asked:
         """
         if self.format is not None and not format:
             raise ConfigError(f"{source} has its own format; leave out format={self.format!r}")
-        if self.fields.named and not fields:
+        if not fields and (self.fields.placed if metadata else self.fields.named):
             raise ConfigError(f"{NAMED}; {source} has its own fields")
         if self.choice.include or self.choice.exclude:
             raise ConfigError(f"--include and --exclude choose files of a folder; {source} is not one")
@@ -120,7 +122,7 @@ def _format_of(path: Path, asked: _Asked) -> Format:
     if path.is_dir():
         return "files" if plain_or_packed(path, "corpus.jsonl") is None else "beir"
     kind = ending(path)
-    if asked.fields.named and kind in ROWS:
+    if asked.fields.placed and kind in ROWS:
         return "rows"
     if kind in JSON_LINES:
         return layout_of(path, asked.policy)
@@ -144,13 +146,15 @@ def _source(path: Path, format: Format, asked: _Asked) -> Source:
                 raise ConfigError(f"{path}: the format 'files' does not read {path.suffix!r}")
             asked.check(path, format=True, fields=kind_of(path) == "rows")
         return Files(path, asked.passage_words, asked.fields, asked.choice)
-    asked.check(path, format=True, fields=format == "rows")
+    asked.check(
+        path, format=True, fields=format == "rows", metadata=format in ("beir", *get_args(RecordLayout))
+    )
     if format == "beir":
-        return BeirFolder(path)
+        return BeirFolder(path, asked.fields.metadata)
     if format == "rows":
         if ending(path) not in ROWS:
             raise ConfigError(f"{path}: the format 'rows' reads {', '.join(ROWS)}, not {path.suffix!r}")
         return RowsFile(path, asked.fields)
     if format in get_args(RecordLayout):
-        return RecordsFile(path, format)  # pyright: ignore[reportArgumentType]
+        return RecordsFile(path, format, asked.fields.metadata)  # pyright: ignore[reportArgumentType]
     return TableFile(path, format)  # pyright: ignore[reportArgumentType]
