@@ -87,6 +87,12 @@ def test_ids_without_text_are_told():
 TWINS = {"q1": "How?", "q2": "how? ", "q3": "Why?", "q4": "When?", "q5": "WHY?"}
 
 
+def test_a_set_is_shown_in_a_line_without_its_texts():
+    shown = repr(training_set([("q", ("a",))], {"a": "a long text", "b": "another"}))
+    assert shown.startswith("TrainingSet(1 examples, 1 queries, 2 documents, provenance=")
+    assert "a long text" not in shown
+
+
 def twins():
     return training_set([(query, (f"d{query}",)) for query in TWINS], queries=TWINS)
 
@@ -134,6 +140,8 @@ def test_sizes_that_cannot_be():
         twins().split([])
     with pytest.raises(ConfigError, match="nothing is left"):
         twins().split(list(TWINS))
+    with pytest.raises(ConfigError, match="expected texts by query id, .* found list"):
+        twins().without(["q1"])
     for n in (0, 6):
         with pytest.raises(ConfigError, match="between 1 and 5"):
             twins().subset(n)

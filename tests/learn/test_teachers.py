@@ -111,6 +111,8 @@ def test_a_given_scorer_decides(save_model):
     words, mean = MaxSim("words"), Dot("mean")
     apart = [ModelTeacher(source, scorer=s).load(DATA)("q1", ["a", "b"]) for s in (words, mean)]
     both = ModelTeacher(source, scorer=words + 0.5 * mean).load(DATA)("q1", ["a", "b"])
+    with pytest.raises(ConfigError, match="no vector set 'tokens'; it has .*mean"):
+        ModelTeacher(source, scorer=words + 0.5 * MaxSim("tokens")).load(DATA)
     assert both == pytest.approx([w + 0.5 * m for w, m in zip(*apart, strict=True)], abs=1e-5)
 
 

@@ -1,6 +1,7 @@
 """Every fault that can be known before anything is loaded, each alone and all at once."""
 
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,8 @@ from counterpoint.encode import (
     Routed,
     Router,
     Transformer,
+    WholeWords,
+    words,
 )
 from counterpoint.learn import (
     BM25Terms,
@@ -275,6 +278,15 @@ def test_each_fault_alone(name):
 )
 def test_what_is_right_has_no_fault(changes):
     assert check(declared(**changes)) == []
+
+
+def test_a_stemmer_that_is_not_installed_is_told_before_training(monkeypatch):
+    recipe = declared(**model(query=encoder(mean=Mean(), words=WholeWords(stem="nltk"))), **stages(train()))
+    assert check(recipe) == []
+    words._nltk_stem.cache_clear()
+    monkeypatch.setitem(sys.modules, "nltk.stem.porter", None)
+    (fault,) = check(recipe)
+    assert "words.stem: stem='nltk' needs the package 'nltk'" in fault
 
 
 def test_all_faults_at_once():

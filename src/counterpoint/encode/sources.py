@@ -120,6 +120,6 @@ def _from_hub(name: str, revision: str | None) -> Path:
             ) from error
         raise ArtifactError(
             f"{where}: no such folder here, not in the hub's cache, and the hub cannot be reached. Give a "
-            f"folder, use 'minilm', or run once with a connection: huggingface-cli download {name}"
+            f"folder, or run once with a connection: hf download {name}"
         ) from error
     return Path(found)

@@ -34,7 +34,7 @@ class Example:
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainingSet:
     """The training data. Every text is held in memory once.
 
@@ -170,14 +170,22 @@ class TrainingSet:
         order = np.random.default_rng(seed_of(seed, "subset")).permutation(len(self))[:n]
         return self._with([self.examples[at] for at in sorted(order.tolist())], f"subset of {n}, seed {seed}")
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self)} examples, {len(self.queries)} queries, {len(self.documents)} documents"
+        return f"TrainingSet({sizes}, provenance={dict(self.provenance)})"
+
     def without(self, queries: Mapping[str, str]) -> TrainingSet:
         """Drop the examples that share an id or a text with these queries (id to text).
 
         Texts are compared without case and white space differences.
 
         Raises:
-            ConfigError: nothing would be left.
+            ConfigError: the queries are no mapping, or nothing would be left.
         """
+        if not isinstance(queries, Mapping):
+            raise ConfigError(
+                f"without: expected texts by query id, as in {{'q1': ''}}, found {type(queries).__name__}"
+            )
         texts = {_plain(text) for text in queries.values()}
         kept = [
             example

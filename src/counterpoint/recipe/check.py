@@ -8,7 +8,9 @@ from pathlib import Path
 
 from torch import nn
 
+from counterpoint.encode.heads import WholeWords
 from counterpoint.encode.sources import could_be_located
+from counterpoint.encode.words import stem
 from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
 from counterpoint.learn import Build, NoImprovement, Train, TrainingSet
 from counterpoint.learn.matches import NO_MASK
@@ -76,7 +78,7 @@ def _names(recipe: Recipe) -> Iterator[str]:
 
 
 def _declared(recipe: Recipe) -> Iterator[str]:
-    """Parts that are set up, and names of models (`source`) and files (`file`) that do not exist."""
+    """Parts that are set up, models (`source`) and files (`file`) that do not exist, missing stemmers."""
     for path, part in declared_in(recipe, "recipe"):
         if isinstance(part, Part) and part.is_set_up:
             yield f"{path}: is set up already; a recipe only declares, and learnt weights are no settings"
@@ -87,6 +89,11 @@ def _declared(recipe: Recipe) -> Iterator[str]:
             yield f"{path}.source: no such folder, and not a hub id such as 'owner/name': {source!r}"
         if isinstance(file, str) and not Path(file).is_file():
             yield f"{path}.file: no such file: {file!r}"
+        if isinstance(part, WholeWords):
+            try:
+                stem("", part.stem)
+            except MissingExtraError as error:
+                yield f"{path}.stem: {error}"
 
 
 def _start(recipe: Recipe) -> Iterator[str]:

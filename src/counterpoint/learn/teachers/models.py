@@ -54,9 +54,13 @@ class ModelTeacher(Teacher):
 
         Raises:
             ArtifactError: there is no such model.
-            ConfigError: the model's own search settings need an index.
+            ConfigError: the model's own search settings need an index, or the scorer needs a vector set that
+                the model does not make.
         """
         model = load_model(self.source, self.revision)
+        used = () if self.scorer is None else (getattr(part, "on", None) for part in self.scorer.modules())
+        if unknown := [on for on in used if isinstance(on, str) and on not in model.sets]:
+            raise ConfigError(f"{self.source}: no vector set {unknown[0]!r}; it has {', '.join(model.sets)}")
         encoder = _TextEncoder(model, data, EncodeOptions(precision=self.precision), self.memory * 2**20)
         if self.scorer is not None:
             return _ModelGrader(encoder, self.scorer)
