@@ -9,7 +9,7 @@ from typing import Any, final
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
-__all__ = ["TEXTS", "Columns", "Fields", "flat", "listed"]
+__all__ = ["TEXTS", "Columns", "Fields", "chosen", "flat", "listed"]
 
 IDS = ("id", "_id", "docid", "doc_id", "document_id", "pid", "uid", "uuid")
 TITLES = ("title", "headline", "heading", "subject", "name")
@@ -130,7 +130,7 @@ class Columns:
 
     def _rest(self, row: Mapping[str, Any]) -> dict[str, object]:
         if self.metadata is not None:
-            return {name: flat(row).get(name) for name in self.metadata}
+            return chosen(row, self.metadata)
         taken = () if self.text is None else (self.id, self.title, self.text)
         return flat({str(name): value for name, value in row.items() if name not in taken})
 
@@ -165,6 +165,12 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     rest = dict(row)
     nested = rest.pop("metadata") if isinstance(rest.get("metadata"), Mapping) else {}
     return {**nested, **rest}
+
+
+def chosen(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Some keys of a record, None for those that it lacks."""
+    there = flat(row)
+    return {name: there.get(name) for name in names}
 
 
 def _joined(row: Mapping[str, Any]) -> str:

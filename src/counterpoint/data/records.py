@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, cast
 
 from counterpoint.data.collection import Source
 from counterpoint.data.fields import Fields as OwnFields
-from counterpoint.data.fields import flat, listed
+from counterpoint.data.fields import chosen, flat, listed
 from counterpoint.data.packed import ending
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import Located, Reader, strict_reader
@@ -78,9 +78,8 @@ class RecordsFile(Source):
 
     def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
         """The layout; the first record must have the metadata to keep."""
-        for _, record in records(self.path, Reader(policy)):
-            check_kept(record, self.kept, self.path)
-            break
+        if self.kept and (first := next(records(self.path, Reader(policy)), None)):
+            check_kept(first[1], self.kept, self.path)
         return (f"{self.path}: {described(self.layout)}",)
 
     def documents(self, reader: Reader) -> Iterator[Located]:
@@ -190,7 +189,7 @@ def document_from(
         parent, start = cast(str, rest.pop("parent")), cast(int, rest.pop("start"))
         if not 0 <= start < 2**63:
             raise Misfit(f"'start' must be from 0 to 2**63 - 1, found {str(start)[:60]}")
-    metadata = flat(rest) if kept is None else {name: flat(record).get(name) for name in kept}
+    metadata = flat(rest) if kept is None else chosen(record, kept)
     return Document(id_, text, title, parent, start, metadata)
 
 
