@@ -10,6 +10,7 @@ from tests.fakes import HashModel
 from tests.index.test_changes import LAYOUTS, QUERIES, WORDS
 
 import counterpoint as cp
+from counterpoint.data import open_collection
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import Index, IndexSettings, Manifest, build_index
 from counterpoint.index import centroids as centroids_module
@@ -197,9 +198,10 @@ def test_an_export_of_shards_gives_the_same_index(tmp_path):
 @pytest.mark.long
 @pytest.mark.shared
 @pytest.mark.minilm
+@pytest.mark.filterwarnings("ignore:.*word-pieces that minilm reads")
 def test_a_real_collection_in_shards_ranks_as_the_whole(shared, tmp_path):
-    collection = cp.open_collection(shared / "cranfield")
-    one = cp.index(shared / "cranfield", tmp_path / "one", processes=2)
+    collection = open_collection(shared / "data" / "cranfield")
+    one = cp.index(collection, tmp_path / "one", processes=2)
     shutil.copytree(tmp_path / "one", tmp_path / "many")
     many = cp.open(tmp_path / "many")
     many.compact(shards=8)
