@@ -37,7 +37,7 @@ from counterpoint.cli.parts import (
     parts_of,
 )
 from counterpoint.cli.tables import csv_table
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from counterpoint.measure import CompareSettings, Comparison, Report
@@ -219,6 +219,11 @@ def _reports(
     found, qrels, asked = {}, group.judged.qrels, list(dict.fromkeys(measures))
     for system, paths in group.runs.items():
         named = dict(zip(map(str, paths), runs[system], strict=True))
+        for path, run in named.items():
+            if len(run) and set(run).isdisjoint(qrels):
+                raise DataError(
+                    f"{path}: has results for none of the judged queries of {group.name}; name a run on it"
+                )
         found[system] = list(measure_runs(named, qrels, asked, condensed).values())
     return found
 

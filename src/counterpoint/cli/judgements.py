@@ -89,9 +89,6 @@ def measure_runs(
         qrels: judgements.
         measures: what to report.
         condensed: cutoffs of other measurements that leave unjudged documents out.
-
-    Raises:
-        DataError: a run has results, and none of them is for a judged query.
     """
     from counterpoint.measure import evaluate, parse_measure
 
@@ -100,10 +97,6 @@ def measure_runs(
     cutoffs += condensed
     reports = {}
     for name, run in runs.items():
-        if len(run) and set(run).isdisjoint(qrels):
-            raise DataError(
-                f"{name}: has results for none of the judged queries; name a run on this collection"
-            )
         reports[name] = report = evaluate(run, qrels, measures)
         if report.missing:
             note(f"{name}: {len(report.missing)} judged queries have no results; they count as empty")
