@@ -157,7 +157,7 @@ def text_of(row: Mapping[str, Any], name: str) -> str:
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A record with the keys of its `metadata`, as in BEIR, beside its own, which go first.
+    """A record's own keys, and those of its object `metadata` (BEIR's layout) that it lacks itself.
 
     >>> flat({"text": "A whale.", "metadata": {"year": 2020}})
     {'year': 2020, 'text': 'A whale.'}

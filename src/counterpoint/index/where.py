@@ -88,7 +88,8 @@ def _parsed(text: str) -> Any:
         return parse_one(text, read="sqlite", into=exp.Condition)
     except (SqlglotError, RecursionError, ValueError) as error:
         faults = getattr(error, "errors", None)  # a text with an open quote has none
-        place = f" at {faults[0]['highlight']!r}" if faults else ""
+        word = faults[0].get("highlight") if faults else None
+        place = f" at {word!r}" if word else ""
         raise _outside(text, f"it cannot be parsed{place}") from error
 
 
