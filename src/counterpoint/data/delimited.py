@@ -70,7 +70,6 @@ def table_of(path: Path, fields: Fields, reader: Reader) -> Table:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DataError(f"two columns are named {twice[0]!r}; rename one", path=path, line=1)
     try:
-        fields.check_metadata(names, "column")
         columns = fields.resolve(names)
     except DataError as error:
         raise DataError(str(error), path=path, line=1) from error

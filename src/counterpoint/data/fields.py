@@ -46,27 +46,15 @@ class Fields:
         """Every given name."""
         return tuple(name for name in (self.id, self.title, self.text, *(self.metadata or ())) if name)
 
-    def of(self, row: Mapping[str, Any], what: str) -> Columns:
-        """What the keys of a record hold; metadata may be inside its `metadata`.
-
-        Raises:
-            DataError: a given name is missing.
-        """
-        self.check_metadata(flat(row), what)
-        return self.resolve(list(row), what)
-
-    def check_metadata(self, names: Iterable[str], what: str = "field") -> None:
-        """Refuse metadata to keep that are not among these names.
-
-        Raises:
-            DataError: names the first one.
-        """
-        names = list(names)
-        if missing := [name for name in self.metadata or () if name not in names]:
-            raise DataError(f"no {what} {missing[0]!r} for the metadata; there are {listed(names)}")
-
-    def resolve(self, names: Sequence[str], what: str = "column") -> Columns:
+    def resolve(
+        self, names: Sequence[str], what: str = "column", inside: Iterable[str] | None = None
+    ) -> Columns:
         """Find the columns of id, title and text among these names.
+
+        Args:
+            names: all columns or keys.
+            what: what messages call one of them.
+            inside: names that may be kept as metadata, if they are not the same: those of `flat`.
 
         Raises:
             DataError: a given name is missing.
@@ -77,6 +65,9 @@ class Fields:
                     f"no {what} {name!r} for the {option}; there are {listed(names)}. "
                     f"Name another (--{option}, {option}=)"
                 )
+        there = list(names if inside is None else inside)
+        if missing := [name for name in self.metadata or () if name not in there]:
+            raise DataError(f"no {what} {missing[0]!r} for the metadata; there are {listed(there)}")
         taken = {self.id, self.title, self.text}
         usual = {}
         for name in names:

@@ -85,8 +85,7 @@ class Items(Source):
         try:
             # A frame's missing value must not be used as an id or a text.
             there = [name for name, value in row.items() if value is not None or name in named]
-            self.fields.check_metadata(flat(row), "key")
-            columns = self.fields.resolve(there, "key")
+            columns = self.fields.resolve(there, "key", flat(row))
             if columns.text is None:
                 raise DataError(
                     f"no text under {listed(TEXTS[:4])}; it has {listed(row)}. Name the key or column: text="

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from counterpoint.data.fields import Fields
+from counterpoint.data.fields import Fields, flat
 from counterpoint.data.reader import Reader
 from counterpoint.data.records import DECODER, DEEPEST, is_deep, records
 from counterpoint.errors import DataError
@@ -77,7 +77,7 @@ def _rows(value: Any, fields: Fields) -> list[Any] | None:
         rows = [dict(zip(value, row, strict=True)) for row in zip(*members, strict=True)]
         return rows if _is_rows(rows, fields) else None
     if _is_rows(members, fields) and all(isinstance(member, dict) for member in members):
-        named = fields.resolve(list(members[0])).id
+        named = fields.resolve(list(members[0]), inside=flat(members[0])).id
         return members if named else [{"id": key, **member} for key, member in value.items()]
     alone = fields.text in value if fields.text else any(isinstance(value.get(key), str) for key in RECORD)
     return [value] if alone else None

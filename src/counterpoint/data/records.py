@@ -200,7 +200,7 @@ def check_kept(record: Mapping[str, Any], kept: tuple[str, ...] | None, path: Pa
         DataError: names the field and those that there are.
     """
     try:
-        OwnFields(metadata=kept).check_metadata(flat(record))
+        OwnFields(metadata=kept).resolve(list(record), "field", flat(record))
     except DataError as error:
         raise DataError(str(error), path=path) from error
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 
 from counterpoint.data.collection import Source
 from counterpoint.data.delimited import rows_of, table_of
-from counterpoint.data.fields import TEXTS, Columns, Fields, listed
+from counterpoint.data.fields import TEXTS, Columns, Fields, flat, listed
 from counterpoint.data.json_file import json_rows
 from counterpoint.data.packed import ending, plain_stem
 from counterpoint.data.policy import ReadPolicy
@@ -128,7 +128,7 @@ def _columns(
         DataError: a named field is missing, or there is no text field where one is needed.
     """
     try:
-        columns = fields.of(row, "field")
+        columns = fields.resolve(list(row), "field", flat(row))
     except DataError as error:
         raise DataError(str(error), path=path) from error
     if columns.text is None and not may_join:
