@@ -8,6 +8,7 @@ import tempfile
 # mteb makes this folder when it is imported, in the home folder unless told otherwise.
 os.environ["MTEB_CACHE"] = tempfile.mkdtemp(prefix="mteb-")
 
+import onnxruntime  # noqa: F401  # when first imported, it writes into the home folder: now, not in a test's
 import pytest
 from tests.integrations.notes import DOCUMENTS
 
