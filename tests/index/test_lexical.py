@@ -5,12 +5,16 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from counterpoint.errors import ConfigError
+from counterpoint.identifiers import dotted_in, pieces_of
 from counterpoint.index.analysis import Analyzer, AnalyzerName
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.lexical import Lexical, LexicalSettings
 from counterpoint.index.lexical_builder import LexicalBuilder
+from counterpoint.types import Span
 
 TEXTS = ["a brown fox and a brown dog", "the dog sleeps", "", "foxes run, dogs run: 3.5 km", "zebra"]
 
@@ -156,6 +160,34 @@ def test_spans_and_terms_agree():
         spans = analyzer.spans(text)
         assert [term for term, _ in spans] == analyzer.terms(text)
         assert all(text[s.start : s.end] == s.text for _, s in spans)
+
+
+CODE_LIKE = st.lists(
+    st.sampled_from(["is", "the", "Empty", "a1", "HTTP", "é", "東", "don't", "_", ".", " ", "-", "x" * 70])
+).map("".join)
+
+
+@given(CODE_LIKE, st.sampled_from(get_args(AnalyzerName)))
+def test_the_terms_of_names_are_those_of_their_places(text, name):
+    analyzer = Analyzer(name, identifiers=True)
+    plain = Analyzer(name)
+    words = [span for _, span in Analyzer("none").spans(text)]
+    pieces = [
+        Span(word.text[start:end], word.start + start, word.start + end)
+        for word in words
+        for start, end in pieces_of(word.text)
+    ]
+    places = sorted([*words, *pieces, *dotted_in(text)], key=lambda span: (span.start, -span.end))
+    if name != "english-long":  # its words end before an apostrophe
+        assert [span for _, span in analyzer.spans(text)] == [s for s in places if kept(plain, s.text)]
+    for _ in range(2):  # the second time every word is known
+        assert analyzer.terms(text) == [term for term, _ in analyzer.spans(text)]
+        assert all(text[span.start : span.end] == span.text for _, span in analyzer.spans(text))
+
+
+def kept(analyzer, word):
+    """Whether a word is more than stop words; a dotted name always is."""
+    return "." in word or bool(analyzer.terms(word))
 
 
 def test_an_unknown_analyzer_is_refused():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, final, get_args
 
@@ -25,7 +26,8 @@ TERM = re.compile(f"({WORD})")
 # "re" and "ve" are stop words.
 WITH_ENDING = re.compile(rf"({WORD})(?:['’‘`´][stdm](?!\w))?", re.IGNORECASE)
 
-LONGEST = 64  # characters of a word whose term is cached
+LONGEST = 64  # characters of a word whose terms are cached
+MOST = 2**17  # words, some 25 MB
 
 
 @final
@@ -48,40 +50,56 @@ class Analyzer:
         self._stop = _stop_words(name)
         self._terms = WITH_ENDING if name == "english-long" else TERM
         self._stem: Callable[[str], str] = _stemmer() if name.startswith("english") else str
-        self._known: dict[str, str] = {}
+        self._known = _Known(self._terms_of)
 
     def spans(self, text: str) -> list[tuple[str, Span]]:
         """Every term with its span of the text, in order; an identifier comes before its pieces."""
-        words = [Span(match[1], match.start(1), match.end(1)) for match in self._terms.finditer(text)]
-        if self.identifiers:
-            words = _with_pieces(text, words)
-        return [(term, word) for word in words if (term := self._term(word.text.lower()))]
+        found = []
+        for match in self._terms.finditer(text):
+            word, first = match[1], match.start(1)
+            places = zip(self._known[word], self._places(word), strict=True)
+            found += [(term, Span(word[a:b], first + a, first + b)) for term, (a, b) in places if term]
+        dotted = dotted_in(text) if self.identifiers else []
+        if dotted:
+            found += [(term, name) for name in dotted if (term := self._term(name.text))]
+            found.sort(key=lambda each: (each[1].start, -each[1].end))
+        return found
 
     def terms(self, text: str) -> list[str]:
         """Every term, without spans."""
-        if self.identifiers:
+        if self.identifiers and dotted_in(text):
             return [term for term, _ in self.spans(text)]
-        return [term for word in self._terms.findall(text) if (term := self._term(word.lower()))]
+        words = map(self._known.__getitem__, self._terms.findall(text))
+        return [term for term in chain.from_iterable(words) if term]
+
+    def _places(self, word: str) -> list[tuple[int, int]]:
+        """Start and end of a word and of its pieces."""
+        return [(0, len(word)), *(pieces_of(word) if self.identifiers else ())]
+
+    def _terms_of(self, word: str) -> tuple[str, ...]:
+        """The terms of a word and of its pieces."""
+        return tuple(self._term(word[start:end]) for start, end in self._places(word))
 
     def _term(self, word: str) -> str:
-        """The term of a lower-case word; empty if the word is dropped."""
-        term = self._known.get(word)
-        if term is None:
-            term = "" if word in self._stop else self._stem(word)
-            # The cache must not grow with the corpus, nor with long words that requests bring along.
-            if len(self._known) < 1_000_000 and len(word) <= LONGEST:
-                self._known[word] = term
-        return term
+        """The term of a word; empty if the word is dropped."""
+        lower = word.lower()
+        return "" if lower in self._stop else self._stem(lower)
 
 
-def _with_pieces(text: str, words: Sequence[Span]) -> list[Span]:
-    """Words, the pieces of those that are identifiers, and dotted names."""
-    found = list(words)
-    for word in words:
-        for start, end in pieces_of(word.text):
-            found.append(Span(word.text[start:end], word.start + start, word.start + end))
-    found += dotted_in(text)
-    return found if len(found) == len(words) else sorted(found, key=lambda span: (span.start, -span.end))
+@final
+class _Known(dict[str, tuple[str, ...]]):
+    """The terms of words that were met before; `terms_of` finds those of a new one."""
+
+    def __init__(self, terms_of: Callable[[str], tuple[str, ...]]):
+        super().__init__()
+        self._terms_of = terms_of
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        terms = self._terms_of(word)
+        # It must not grow with the corpus, nor with long words that requests bring along.
+        if len(self) < MOST and len(word) <= LONGEST:
+            self[word] = terms
+        return terms
 
 
 def check_analyzer(name: str) -> None:
@@ -116,4 +134,4 @@ def _bm25s_stop_words() -> Any:
 def _stemmer() -> Callable[[str], str]:
     import Stemmer
 
-    return Stemmer.Stemmer("english").stemWord
+    return Stemmer.Stemmer("english", 0).stemWord  # without its own cache, which takes longer than stemming

@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from itertools import groupby, repeat
+from itertools import groupby, islice, repeat
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -131,6 +131,9 @@ class Merged:
 
 def merged(runs: Sequence[SortedRun]) -> Iterator[Merged]:
     """The terms of all runs (by document) in order, a bounded number of postings at a time."""
+    if len(runs) == 1:
+        yield from _in_order(runs[0])
+        return
     readers = [Reader(run) for run in runs]
     entries = heapq.merge(*(zip(run.terms(), repeat(i), strict=False) for i, run in enumerate(runs)))
     terms, postings = [], 0
@@ -143,6 +146,17 @@ def merged(runs: Sequence[SortedRun]) -> Iterator[Merged]:
             terms, postings = [], 0
     if terms:
         yield _joined(terms, readers)
+
+
+def _in_order(run: SortedRun) -> Iterator[Merged]:
+    """The same for a single run, whose terms need no merging."""
+    ends, terms, first, done = np.cumsum(run.frequencies), run.terms(), 0, 0
+    while first < len(ends):
+        last = min(int(np.searchsorted(ends, done + POSTINGS)) + 1, len(ends))
+        rows = slice(done, int(ends[last - 1]))
+        documents, counts = (each[rows].astype(np.int64) for each in (run.documents, run.counts))
+        yield Merged(list(islice(terms, last - first)), run.frequencies[first:last], documents, counts)
+        first, done = last, rows.stop
 
 
 def write_runs(runs: Sequence[SortedRun], folder: Path) -> None:
