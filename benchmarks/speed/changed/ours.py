@@ -10,7 +10,7 @@ from systems import OURS
 
 from changed import Changed, Reader, Writer
 
-CHANGING = (*OURS, "counterpoint.index.changing", "counterpoint.index.compacting")
+CHANGING = (*OURS, "counterpoint.index.changing", "counterpoint.index.compacting", "filelock")
 
 
 class Layout:
