@@ -20,7 +20,7 @@ from jaxtyping import Int
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.added import Added
 from counterpoint.index.committing import commit, exclusively, telling
-from counterpoint.index.deletes import Counts, with_deletes
+from counterpoint.index.deletes import Counts, folders_for, with_deletes
 from counterpoint.index.index import Index
 from counterpoint.index.lexical_builder import terms_again
 from counterpoint.index.manifest import SegmentEntry
@@ -145,8 +145,10 @@ class Change:
         added = [each for each in self._added if each.live.any()]
         if not added and not any(dead.any() for dead in self._dead):
             return
-        pairs = zip(self._index.segments, self._dead, strict=True)
-        entries = [self._entry(segment, np.flatnonzero(dead)) for segment, dead in pairs]
+        pairs = list(zip(self._index.segments, map(np.flatnonzero, self._dead), strict=True))
+        touched = [segment.entry for segment, rows in pairs if len(rows)]
+        folders = iter(folders_for(self._index.folder, touched))
+        entries = [self._entry(segment, rows, folders) for segment, rows in pairs]
         for each in added:
             each.close()
         entries += [each.entry for each in added]
@@ -244,7 +246,8 @@ class Change:
             else:
                 self._added[number - len(self._dead)].live[rows] = False
 
-    def _entry(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> SegmentEntry:
+    def _entry(self, segment: Segment, rows: Int[np.ndarray, " k"], folders: Iterator[str]) -> SegmentEntry:
+        """The entry of a segment after some more rows were deleted, which takes the next of `folders`."""
         folder, entry = self._index.folder, segment.entry
         if segment.terms is not None and PARAMETERS in segment.terms:
             every = map(segment.document, range(segment.documents))
@@ -253,7 +256,7 @@ class Change:
             return entry
         live = np.ones(segment.documents, bool) if segment.live is None else segment.live.copy()
         live[rows] = False
-        return with_deletes(folder, entry, live, self._counts(segment, rows))
+        return with_deletes(folder, entry, live, self._counts(segment, rows), next(folders))
 
     def _counts(self, segment: Segment, rows: Int[np.ndarray, " k"]) -> dict[str, Counts]:
         """For each set, ids and document frequencies of all deleted documents, old and new."""

@@ -13,7 +13,7 @@ Document frequencies are those of the segment minus those here, so idf counts li
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +27,7 @@ from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.manifest import SegmentEntry
 from counterpoint.index.ours import mark, new_name
 
-__all__ = ["BOTH", "Counts", "Deletes", "with_deletes", "write_deletes"]
+__all__ = ["BOTH", "Counts", "Deletes", "folders_for", "with_deletes", "write_deletes"]
 
 Counts = tuple[Int[np.ndarray, " v"], Int[np.ndarray, " v"]]
 """Distinct ids, ascending, and in how many documents each occurs."""
@@ -74,12 +74,26 @@ class Deletes:
         return ids, counts
 
 
+def folders_for(folder: Path, entries: Sequence[SegmentEntry]) -> list[str]:
+    """Make a new folder of the index for the deletes of each segment; all are synced at once."""
+    names = [f"{entry.home}deletes/{new_name()}" for entry in entries]
+    mark(*(folder / name for name in names))
+    return names
+
+
 def with_deletes(
-    folder: Path, entry: SegmentEntry, live: Bool[np.ndarray, " n"], counts: Mapping[str, Counts]
+    folder: Path,
+    entry: SegmentEntry,
+    live: Bool[np.ndarray, " n"],
+    counts: Mapping[str, Counts],
+    name: str | None = None,
 ) -> SegmentEntry:
-    """Write the deletes of a segment into a new folder of the index; return its entry with them."""
-    name = f"{entry.home}deletes/{new_name()}"
-    mark(folder / name)
+    """Write the deletes of a segment into a folder of the index; return its entry with them.
+
+    `name` is one of `folders_for`; by default the folder is made here.
+    """
+    if name is None:
+        (name,) = folders_for(folder, [entry])
     write_deletes(folder / name, live, counts)
     return replace(entry, deletes=name, deleted=int((~live).sum()))
 
