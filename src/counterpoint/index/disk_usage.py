@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.index.checked import BLOCKS
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
+from counterpoint.index.later import seen_and_later
 from counterpoint.index.manifest import COPY, NAME, SHARDS
 from counterpoint.index.segment import ORDER, Segment
 
@@ -221,16 +222,10 @@ def _fit(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> dict[
     """
     if not any(layout.fitted for layout in layouts.values()):
         return None
-    live: dict[str | None, int] = {}
-    fitted: dict[str | None, int] = {}
-    for segment in segments:
-        entry = segment.entry
-        live[entry.fit] = live.get(entry.fit, 0) + entry.live
-        fitted[entry.fit] = entry.fitted
-    later = sum(max(0, count - fitted[fit]) for fit, count in live.items())
-    documents = sum(live.values())
-    due = later > REFIT * documents
-    return {"seen": documents - later, "later": later, "waiting": live.get(None, 0), "due": due}
+    split = seen_and_later(segments)
+    seen, later = (sum(len(rows[i]) for rows in split) for i in (0, 1))
+    waiting = sum(each.entry.live for each in segments if each.entry.codecs)
+    return {"seen": seen, "later": later, "waiting": waiting, "due": later > REFIT * (seen + later)}
 
 
 def _whole(segments: Sequence[Segment]) -> int:
