@@ -26,6 +26,7 @@ __all__ = [
     "changed_text",
     "counted_text",
     "cut_text",
+    "drift_texts",
     "fit_text",
     "queries_text",
     "units_of",
@@ -145,6 +146,29 @@ def fit_text(account: Mapping[str, Any]) -> str:
     told = f"{told}; {fit['later']:,} were added later"
     waits = f", of which {fit['waiting']:,} are kept in 8 bits" if fit["waiting"] else ""
     return f"{told}{waits}" + ("; compact --refit fits them to all" if fit["due"] else "")
+
+
+def drift_texts(account: Mapping[str, Any]) -> list[str]:
+    """How much means or centroids explain, one sentence per fitted set; empty if nothing was added later.
+
+    >>> seen, later = {"explained": 0.523, "documents": 256}, {"explained": 0.474, "documents": 58}
+    >>> account = {"drift": {"words": {"fit": "means", "seen": seen, "later": later}}}
+    >>> drift_texts({**account, "documents": 958, "passages": 958})[0].partition(", and ")[::2]
+    ('words: means explain 52 % of the energy of vectors in 256 of the documents that they were fitted to', \
+'47 % in 58 of those added later')
+    """
+    units, told = units_of(account), []
+    for name, found in (account["drift"] or {}).items():
+        seen, later = found["seen"], found["later"]
+        new, share = f"in {later['documents']:,} of", f"{later['explained']:.0%}"
+        what = f"{share} of the energy of vectors {new} the {units} added later"
+        if seen["explained"] is not None:
+            old = f"in {seen['documents']:,} of the {units} that they were fitted to"
+            what = (
+                f"{seen['explained']:.0%} of the energy of vectors {old}, and {share} {new} those added later"
+            )
+        told.append(f"{name}: {found['fit']} explain {what}".replace("%", " %"))
+    return told
 
 
 def auto_text(account: Mapping[str, Any]) -> str:
