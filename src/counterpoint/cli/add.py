@@ -70,12 +70,12 @@ def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, b
                 _ = opened.model  # load it here, so that a terminal shows a note
         before = len(opened)
         with (
-            progress("adding", units_of(opened.info()), reading.size) as update,
+            progress("adding", units_of(opened.index.disk_usage()), reading.size) as update,
             opened.writing(update, compact=compact) as changes,
         ):
             added = changes.read(reading, replace=options.replace)
         note(reading.report.summary(), *told(reading.report, reading.decided))
-        info = opened.info()
+        info = opened.index.disk_usage()
         replaced = before + added - len(opened)
         result = {
             "index": str(index), "added": added, "replaced": replaced, "documents": info["documents"],

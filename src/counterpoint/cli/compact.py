@@ -35,14 +35,14 @@ def compact(
     from counterpoint.library import OpenIndex
 
     with OpenIndex(index, model) as opened:
-        before = opened.info()
+        before = opened.index.disk_usage()
         units = units_of(before)
         if refit and opened.index.layouts:
             with loading((opened.index.manifest.model or {}).get("name")):
                 _ = opened.model  # load it here, so that a terminal shows a note
         with progress("compacting", units, len(opened) if refit else None) as update:
             commits = opened.compact(refit=refit, shards=shards, on_progress=update)
-        after = opened.info()
+        after = opened.index.disk_usage()
         if shards is not None and shards > 1 and (told := empty_text(shards, after["documents"])):
             note(told)
         result = {

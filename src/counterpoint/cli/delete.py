@@ -38,7 +38,7 @@ def delete(
         named = None if where is not None else _ids(ids or [])
         with opened.writing(compact=compact) as changes:
             deleted = changes.delete(named, where=where, missing_ok=missing_ok)
-        info = opened.info()
+        info = opened.index.disk_usage()
         result = {
             "index": str(index), "deleted": deleted, "documents": info["documents"],
             "passages": info["passages"], "segments": info["segments"],

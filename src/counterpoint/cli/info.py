@@ -168,6 +168,7 @@ def _text(found: Mapping[str, Any]) -> str:
         changed_text,
         counted_text,
         cut_text,
+        drift_texts,
         fit_text,
         queries_text,
     )
@@ -176,7 +177,9 @@ def _text(found: Mapping[str, Any]) -> str:
     lines = [
         f"{counted_text(found)}, {total:,} bytes ({found['bytes_per_document']:,.0f} per document)",
         escaped(f"written {found['created']} by counterpoint {found['software']}"),
-        *filter(None, (changed_text(found), fit_text(found), built and f"built in {built}")),
+        *filter(None, (changed_text(found), fit_text(found))),
+        *map(escaped, drift_texts(found)),
+        *([f"built in {built}"] if built else []),
         escaped(f"model {model['name']} ({model['fingerprint'][:12]})") if model else "no model",
         *map(escaped, filter(None, (auto_text(found), queries_text(found), cut_text(found)))),
         "",

@@ -68,7 +68,7 @@ def _kind_of(folder: Path) -> IndexKind:
     from counterpoint.scale import kind_of
 
     with Index(folder) as opened:
-        return kind_of(opened.info())
+        return kind_of(opened.disk_usage())
 
 
 @final

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.index.checked import BLOCKS
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
+from counterpoint.index.later import seen_and_later
 from counterpoint.index.manifest import COPY, NAME, SHARDS
 from counterpoint.index.segment import ORDER, Segment
 
@@ -25,6 +26,7 @@ __all__ = [
     "changed_text",
     "counted_text",
     "cut_text",
+    "drift_texts",
     "fit_text",
     "queries_text",
     "units_of",
@@ -146,6 +148,29 @@ def fit_text(account: Mapping[str, Any]) -> str:
     return f"{told}{waits}" + ("; compact --refit fits them to all" if fit["due"] else "")
 
 
+def drift_texts(account: Mapping[str, Any]) -> list[str]:
+    """How much means or centroids explain, one sentence per fitted set; empty if nothing was added later.
+
+    >>> seen, later = {"explained": 0.523, "documents": 256}, {"explained": 0.474, "documents": 58}
+    >>> account = {"drift": {"words": {"fit": "means", "seen": seen, "later": later}}}
+    >>> drift_texts({**account, "documents": 958, "passages": 958})[0].partition(", and ")[::2]
+    ('words: means explain 52 % of the energy of vectors in 256 of the documents that they were fitted to', \
+'47 % in 58 of those added later')
+    """
+    units, told = units_of(account), []
+    for name, found in (account["drift"] or {}).items():
+        seen, later = found["seen"], found["later"]
+        new, share = f"in {later['documents']:,} of", f"{later['explained']:.0%}"
+        what = f"{share} of the energy of vectors {new} the {units} added later"
+        if seen["explained"] is not None:
+            old = f"in {seen['documents']:,} of the {units} that they were fitted to"
+            what = (
+                f"{seen['explained']:.0%} of the energy of vectors {old}, and {share} {new} those added later"
+            )
+        told.append(f"{name}: {found['fit']} explain {what}".replace("%", " %"))
+    return told
+
+
 def auto_text(account: Mapping[str, Any]) -> str:
     """How the codec was chosen; empty if it was given."""
     found = account["auto_codec"]
@@ -221,16 +246,10 @@ def _fit(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> dict[
     """
     if not any(layout.fitted for layout in layouts.values()):
         return None
-    live: dict[str | None, int] = {}
-    fitted: dict[str | None, int] = {}
-    for segment in segments:
-        entry = segment.entry
-        live[entry.fit] = live.get(entry.fit, 0) + entry.live
-        fitted[entry.fit] = entry.fitted
-    later = sum(max(0, count - fitted[fit]) for fit, count in live.items())
-    documents = sum(live.values())
-    due = later > REFIT * documents
-    return {"seen": documents - later, "later": later, "waiting": live.get(None, 0), "due": due}
+    split = seen_and_later(segments)
+    seen, later = (sum(len(rows[i]) for rows in split) for i in (0, 1))
+    waiting = sum(each.entry.live for each in segments if each.entry.codecs)
+    return {"seen": seen, "later": later, "waiting": waiting, "due": later > REFIT * (seen + later)}
 
 
 def _whole(segments: Sequence[Segment]) -> int:

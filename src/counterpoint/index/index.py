@@ -15,6 +15,7 @@ from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index.bounded_cache import BoundedCache
 from counterpoint.index.deletes import Counts
 from counterpoint.index.disk_usage import disk_usage
+from counterpoint.index.drift import drift_of
 from counterpoint.index.kernels import idf_of
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import LEXICAL, Lexical, LexicalSettings
@@ -352,7 +353,17 @@ class Index:
     # -- accounts --------------------------------------------------------------------------------------
 
     def info(self) -> dict[str, Any]:
-        """Disk usage by purpose and by set, and per byte of text; see `counterpoint.index.disk_usage`."""
+        """The disk usage and, under `drift`, how well means and centroids fit documents added later.
+
+        See `counterpoint.index.drift`.
+        """
+        return {**self.disk_usage(), "drift": drift_of(self.segments, self.layouts)}
+
+    def disk_usage(self) -> dict[str, Any]:
+        """Disk usage by purpose and by set, and per byte of text; reads no vectors.
+
+        See `counterpoint.index.disk_usage`.
+        """
         return disk_usage(self.folder, (self.manifest, self.segments, self.sets), self.distinct_ids)
 
     def check_model(self, fingerprint: str) -> None:

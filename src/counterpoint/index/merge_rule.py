@@ -26,7 +26,7 @@ from typing import final
 
 from counterpoint.index.manifest import SegmentEntry
 
-__all__ = ["ENOUGH", "RUN", "Merge", "all_due", "due"]
+__all__ = ["ENOUGH", "RUN", "Merge", "all_due", "due", "last_fit"]
 
 RUN = 8
 ENOUGH = 1000  # fresh documents that are worth encoding in few bits
@@ -86,12 +86,17 @@ def all_due(segments: Sequence[SegmentEntry]) -> Merge | None:
     return None
 
 
+def last_fit(segments: Sequence[SegmentEntry]) -> SegmentEntry | None:
+    """A segment with the last fit, by which fresh documents are encoded if they get none of their own."""
+    return next((each for each in reversed(segments) if each.fit is not None), None)
+
+
 def _merge(segments: Sequence[SegmentEntry], first: int, end: int) -> Merge:
     """The merge of some segments, with whether and how fresh documents are encoded."""
     live = sum(each.live for each in segments[first:end])
     if not segments[first].codecs or live < ENOUGH:
         return Merge(first, end)
-    last = next((each for each in reversed(segments) if each.fit is not None), None)
+    last = last_fit(segments)
     return Merge(first, end, True, last.fit if last is not None and last.fitted >= live else None)
 
 

@@ -72,7 +72,7 @@ def index(
     if lost := build.reading.report.lost():
         warnings.warn(lost, stacklevel=2)
     made = OpenIndex(path, build.model)
-    if cut := cut_text(made.info()):
+    if cut := cut_text(made.index.disk_usage()):
         warnings.warn(cut.replace("--passage-words", "passage_words"), stacklevel=2)
     return made
 

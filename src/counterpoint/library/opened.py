@@ -248,7 +248,7 @@ class OpenIndex(Searchable, Changeable):
         return True
 
     def info(self) -> dict[str, Any]:
-        """Contents of the index and its disk usage."""
+        """Contents of the index, its disk usage, and the drift of its fit; see `Index.info`."""
         return self.index.info()
 
     @property
@@ -262,7 +262,7 @@ class OpenIndex(Searchable, Changeable):
     @property
     def bytes(self) -> int:
         """Disk usage in bytes."""
-        return self.index.info()["bytes"]
+        return self.index.disk_usage()["bytes"]
 
     def __len__(self) -> int:
         return len(self.index)

@@ -32,7 +32,7 @@ def health_of(searcher: Searcher) -> dict[str, Any]:
     documents of each part; it is None if there is only one part.
     """
     index = searcher.index
-    found = index.info()
+    found = index.disk_usage()
     truncated = None
     if found["longer_than_model"] is not None:
         truncated = {"passages": found["longer_than_model"], "model_reads": found["model_reads"]}

@@ -188,7 +188,7 @@ class Served:
         """What the index has, without paths."""
         self.refresh()
         index = self._read.index
-        found = index.info()
+        found = index.disk_usage()
         kept = ("documents", "passages", "bytes", "bytes_per_document", "bytes_by_purpose")
         sets = {name: {"components": each.dim, "pooled": each.pooled} for name, each in index.layouts.items()}
         return {
