@@ -10,7 +10,7 @@ from counterpoint.index import Index, IndexSettings, build_index, merge_rule
 from counterpoint.index.changing import changing
 from counterpoint.index.compacting import compact
 from counterpoint.index.disk_usage import fit_text
-from counterpoint.index.later import seen_and_later
+from counterpoint.index.later import seen_and_later, seen_and_later_counts
 from counterpoint.index.sharding import divide
 from counterpoint.types import Document
 
@@ -25,7 +25,9 @@ def few(monkeypatch):
 def split(index):
     """The numbers of the seen and of the later documents."""
     found = [[], []]
-    for segment, kinds in zip(index.segments, seen_and_later(index.segments), strict=True):
+    whole = seen_and_later(index.segments)
+    assert seen_and_later_counts(index.segments) == tuple(sum(len(each[i]) for each in whole) for i in (0, 1))
+    for segment, kinds in zip(index.segments, whole, strict=True):
         for kind, rows in zip(found, kinds, strict=True):
             kind += [int(segment.name_of(row)[1:]) for row in rows.tolist()]
     return [sorted(kind) for kind in found]

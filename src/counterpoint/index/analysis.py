@@ -27,7 +27,7 @@ TERM = re.compile(f"({WORD})")
 WITH_ENDING = re.compile(rf"({WORD})(?:['’‘`´][stdm](?!\w))?", re.IGNORECASE)
 
 LONGEST = 64  # characters of a word whose terms are cached
-MOST = 2**17  # words, some 25 MB
+MOST = 2**17  # words; 25 MB if they are of prose
 
 
 @final

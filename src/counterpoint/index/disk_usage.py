@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.index.checked import BLOCKS
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
-from counterpoint.index.later import seen_and_later
+from counterpoint.index.later import seen_and_later_counts
 from counterpoint.index.manifest import COPY, NAME, SHARDS
 from counterpoint.index.segment import ORDER, Segment
 
@@ -159,16 +159,20 @@ def drift_texts(account: Mapping[str, Any]) -> list[str]:
     """
     units, told = units_of(account), []
     for name, found in (account["drift"] or {}).items():
-        seen, later = found["seen"], found["later"]
-        new, share = f"in {later['documents']:,} of", f"{later['explained']:.0%}"
-        what = f"{share} of the energy of vectors {new} the {units} added later"
-        if seen["explained"] is not None:
-            old = f"in {seen['documents']:,} of the {units} that they were fitted to"
-            what = (
-                f"{seen['explained']:.0%} of the energy of vectors {old}, and {share} {new} those added later"
-            )
-        told.append(f"{name}: {found['fit']} explain {what}".replace("%", " %"))
+        (seen, of_seen), (later, of_later) = (
+            (found[kind]["explained"], f"{found[kind]['documents']:,}") for kind in ("seen", "later")
+        )
+        what = "of the energy of vectors"
+        new = f"{_whole_percent(later)} {what} in {of_later} of the {units} added later"
+        if seen is not None:
+            old = f"{_whole_percent(seen)} {what} in {of_seen} of the {units} that they were fitted to"
+            new = f"{old}, and {_whole_percent(later)} in {of_later} of those added later"
+        told.append(f"{name}: {found['fit']} explain {new}")
     return told
+
+
+def _whole_percent(share: float) -> str:
+    return f"{round(100 * share)} %"  # never "-0"
 
 
 def auto_text(account: Mapping[str, Any]) -> str:
@@ -246,8 +250,7 @@ def _fit(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> dict[
     """
     if not any(layout.fitted for layout in layouts.values()):
         return None
-    split = seen_and_later(segments)
-    seen, later = (sum(len(rows[i]) for rows in split) for i in (0, 1))
+    seen, later = seen_and_later_counts(segments)
     waiting = sum(each.entry.live for each in segments if each.entry.codecs)
     return {"seen": seen, "later": later, "waiting": waiting, "due": later > REFIT * (seen + later)}
 

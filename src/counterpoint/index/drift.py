@@ -26,7 +26,7 @@ from counterpoint.types import rows_of_sets
 
 __all__ = ["drift_of"]
 
-DOCUMENTS = 256  # measured of each kind at most: with a large index, `info` must not take longer
+DOCUMENTS = 256  # measured of each kind at most, so that few vectors are read of a large index
 VECTORS = 2**14  # of these documents, at most
 DRAWN = 256  # random rows that tell how much longer codes make a row
 
@@ -48,8 +48,9 @@ def drift_of(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> d
 
     The share is 1 − Σ‖x − base‖² / Σ‖x‖² over vectors x of live documents: of each kind at most `DOCUMENTS`
     and `VECTORS`, evenly spaced over the index. The base of x is the mean of its word, zero for a word
-    without one, or a centroid near x. Documents that wait in 8 bits are compared with the last fit, as in a
-    compaction; all others with their own.
+    without one, or a centroid near x. Documents that wait in 8 bits are compared with the last fit,
+    which a compaction uses unless they are more than it was made on; all others with their own. Both sums are
+    corrected for the energy that coding in few bits adds.
 
     Args:
         segments: of the index.

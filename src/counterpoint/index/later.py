@@ -9,7 +9,7 @@ from jaxtyping import Int
 
 from counterpoint.index.segment import Segment
 
-__all__ = ["Split", "seen_and_later"]
+__all__ = ["Split", "seen_and_later", "seen_and_later_counts"]
 
 ALL = 2**63 - 1  # larger than any place
 Split = tuple[Int[np.ndarray, " s"], Int[np.ndarray, " l"]]
@@ -41,6 +41,20 @@ def seen_and_later(segments: Sequence[Segment]) -> list[Split]:
         seen = mine[rows] < limit
         found.append((rows[seen], rows[~seen]))
     return found
+
+
+def seen_and_later_counts(segments: Sequence[Segment]) -> tuple[int, int]:
+    """How many live documents each of the two kinds has; looks at no document if none is deleted."""
+    if any(segment.deletes is not None for segment in segments):
+        split = seen_and_later(segments)
+        seen, later = (sum(len(rows[i]) for rows in split) for i in (0, 1))
+        return seen, later
+    total = sum(segment.documents for segment in segments)
+    later = sum(each.documents for each in segments if each.entry.fit is None and each.entry.codecs)
+    fits = {each.entry.fit: each.entry.fitted for each in segments if each.entry.fit is not None}
+    for fit, fitted in fits.items():
+        later += max(0, sum(each.documents for each in segments if each.entry.fit == fit) - fitted)
+    return total - later, later
 
 
 def _limit(places: Int[np.ndarray, " n"], count: int) -> int:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, final
 
 import numpy as np
@@ -57,8 +57,8 @@ class LexicalSettings:
         return LexicalSettings(**{"identifiers": False, **data})
 
     def analyzed(self) -> Analyzer:
-        """The analyzer of these settings; one for all who ask, since it remembers words."""
-        return _analyzer(self.analyzer, self.identifiers)
+        """The analyzer of these settings."""
+        return Analyzer(self.analyzer, self.identifiers)
 
     def __post_init__(self) -> None:
         faults = []
@@ -193,9 +193,6 @@ class Lexical:
             found = ScoreColumn.of(*self._terms.scores(term), self._terms.end)
             self._kept.put(term, found)
         return found
-
-
-_analyzer = cache(Analyzer)
 
 
 def _idf_of(

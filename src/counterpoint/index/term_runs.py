@@ -150,13 +150,14 @@ def merged(runs: Sequence[SortedRun]) -> Iterator[Merged]:
 
 def _in_order(run: SortedRun) -> Iterator[Merged]:
     """The same for a single run, whose terms need no merging."""
-    ends, terms, first, done = np.cumsum(run.frequencies), run.terms(), 0, 0
-    while first < len(ends):
-        last = min(int(np.searchsorted(ends, done + POSTINGS)) + 1, len(ends))
-        rows = slice(done, int(ends[last - 1]))
+    terms, first, done = run.terms(), 0, 0
+    while first < len(run.frequencies):
+        ends = np.cumsum(run.frequencies[first : first + POSTINGS])  # each term has at least one posting
+        count = min(int(np.searchsorted(ends, POSTINGS)) + 1, len(ends))
+        rows = slice(done, done + int(ends[count - 1]))
         documents, counts = (each[rows].astype(np.int64) for each in (run.documents, run.counts))
-        yield Merged(list(islice(terms, last - first)), run.frequencies[first:last], documents, counts)
-        first, done = last, rows.stop
+        yield Merged(list(islice(terms, count)), run.frequencies[first : first + count], documents, counts)
+        first, done = first + count, rows.stop
 
 
 def write_runs(runs: Sequence[SortedRun], folder: Path) -> None:
