@@ -124,8 +124,7 @@ def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
 def _rows(index: Index, contents: Contents, positions: Int[np.ndarray, " k"], weights: bool) -> Iterator[Row]:
     taken = {name: index.take(name, positions) for name in (*contents.pooled, *contents.several)}
     lexical = index.lexical
-    for i, position in enumerate(positions):
-        document = index.document(int(position))
+    for i, document in enumerate(index.documents_at(positions)):
         terms = None if lexical is None else lexical.terms(document.full_text)
         kept = None if lexical is None or terms is None or not weights else lexical.document_weights(terms)
         pooled = {name: taken[name][i][0] for name in contents.pooled}

@@ -250,7 +250,7 @@ class Change:
         """The entry of a segment after some more rows were deleted, which takes the next of `folders`."""
         folder, entry = self._index.folder, segment.entry
         if segment.terms is not None and PARAMETERS in segment.terms:
-            every = map(segment.document, range(segment.documents))
+            every = segment.read(range(segment.documents))
             entry = replace(entry, lexical=terms_again(folder, self._index.manifest, every, entry.home))
         if not len(rows):
             return entry

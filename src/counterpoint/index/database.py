@@ -87,17 +87,28 @@ class Database:
             self.close()
             raise ArtifactError(f"has {found} documents, not {documents}", path=self._file.path)
 
-    def document(self, row: int) -> Document:
-        """The document of a row."""
-        columns = self._row(COLUMNS, row)
-        try:
-            found = document_checks(row, columns)[1]
-        except TypeError:  # bytes where there was text
-            found = None
-        if self._checks is not None and found != self._checks[row : row + 1][0, 1]:
-            raise ArtifactError(DAMAGED, path=self._file.path)
-        name, title, text, parent, start, metadata = columns
-        return Document(name, text, title, parent, start, json.loads(metadata))
+    def documents_at(self, rows: Sequence[int]) -> list[Document]:
+        """The documents of some rows, in the order asked for."""
+        if self._checks is None:
+            self._file.whole()
+        wanted = sorted(set(rows))
+        found = {row: columns for row, *columns in self._having(f"row, {COLUMNS}", "row", wanted)}
+        checks = None if self._checks is None else self._checks[np.array(wanted, np.int64)]
+        for i, row in enumerate(wanted):
+            if row not in found:
+                raise self._without(row)
+            try:
+                check = document_checks(row, found[row])[1]
+            except TypeError:  # bytes where there was text
+                check = None
+            if checks is not None and check != checks[i, 1]:
+                raise ArtifactError(DAMAGED, path=self._file.path)
+        return [_document(*found[row]) for row in rows]
+
+    def read(self, rows: Integers) -> Iterator[Document]:
+        """The same for any number of rows, read one batch after another."""
+        for at in range(0, len(rows), TOGETHER):
+            yield from self.documents_at([int(row) for row in rows[at : at + TOGETHER]])
 
     def name(self, row: int) -> str:
         """The id of the document of a row."""
@@ -245,6 +256,10 @@ class Database:
 def _storable(document_id: str) -> bool:
     """Whether SQLite can store an id; it cannot store half a surrogate pair."""
     return document_id.isascii() or not any("\ud800" <= character <= "\udfff" for character in document_id)
+
+
+def _document(name: str, title: str, text: str, parent: str | None, start: int, metadata: str) -> Document:
+    return Document(name, text, title, parent, start, json.loads(metadata))
 
 
 def _json(rows: Integers) -> str:

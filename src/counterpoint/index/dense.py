@@ -20,6 +20,7 @@ from counterpoint.index.stored_rows import BLOCK, RowsStore
 
 __all__ = ["DenseStore"]
 
+FIRST = 4  # times `k` documents are compared first; the k-th best score is then nearly the final one
 FEW = 0.1  # if a filter allows a smaller share of the documents, these are all scored without the graph
 
 
@@ -45,21 +46,19 @@ class DenseStore(RowsStore):
         if self._graphs and not exhaustive:
             return _Along(self, self._graphs, queries)
         if not exhaustive and any(self._sketches):
-            return _Left(self, [self._estimates(query) for query in queries], queries)
+            return _Left(self, [self._bounds(query) for query in queries], queries)
         return Everything(self.all_scores(queries), matching=False)
 
-    def _estimates(self, query: Asked) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-        """Estimated scores, and the error bound of each; exact scores without a sketch."""
+    def _bounds(self, query: Asked) -> Float[np.ndarray, " n"]:
+        """Upper bounds of all scores; exact scores where there is no sketch."""
         found = []
         for part, sketch in zip(self.parts, self._sketches, strict=True):
             if sketch is None:
-                (exact,) = self._scan(part, query.rows)
-                found.append((exact, np.zeros_like(exact)))
+                found += [*self._scan(part, query.rows)]
             else:
                 kernels = self._meter.kernels((len(part.offsets) - 1) * query.rows.size)
-                found.append(sketch.estimates(query.rows[0], kernels))
-        estimates, errors = zip(*found, strict=True)
-        return np.concatenate(estimates), np.concatenate(errors)
+                found.append(sketch.bounds(query.rows[0], kernels))
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _table(
         self, queries: Sequence[Asked], part: Rows, documents: Int[np.ndarray, " n"] | None
@@ -90,27 +89,26 @@ class DenseStore(RowsStore):
 
 @final
 class _Left(Look):
-    """Candidates whose estimated score may be among the best within its error bound."""
+    """Candidates whose score, by its upper bound, may be among the best."""
 
     def __init__(
-        self,
-        store: DenseStore,
-        estimates: Sequence[tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]],
-        queries: Sequence[Asked],
+        self, store: DenseStore, bounds: Sequence[Float[np.ndarray, " n"]], queries: Sequence[Asked]
     ):
-        self._store, self._estimates, self._queries = store, estimates, queries
+        self._store, self._bounds, self._queries = store, bounds, queries
 
     def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """The best of the candidates, by exact score."""
-        (estimates, errors), asked = self._estimates[query], self._queries[query]
-        first = best_among(estimates, k, among, matching=False)
-        least = self._store.scores(asked, first).min(initial=np.inf)
-        near = estimates + errors >= least
-        if among.allowed is not None:
-            near &= among.allowed
-        near[first] = True
-        left = np.flatnonzero(near)
-        return left[best_of(self._store.scores(asked, left), k, matching=False, order=among.at(left))]
+        bounds, asked = self._bounds[query], self._queries[query]
+        left = first = best_among(bounds, FIRST * k, among, matching=False)
+        scores = self._store.scores(asked, first)
+        if len(first) > k:
+            near = bounds >= np.partition(scores, -k)[-k]
+            if among.allowed is not None:
+                near &= among.allowed
+            near[first] = True
+            left = np.flatnonzero(near)
+            scores = self._store.scores(asked, left)
+        return left[best_of(scores, k, matching=False, order=among.at(left))]
 
 
 @final

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, TypeVar, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from counterpoint.index.settings import TextModel
 
 __all__ = ["Index"]
+
+T = TypeVar("T")
 
 CONDITIONS = 2**26  # bytes of the cache of the documents that match metadata conditions
 
@@ -172,8 +174,12 @@ class Index:
 
     def document(self, position: int) -> Document:
         """The document at a position."""
-        segment, row = self._locate(position)
-        return segment.document(row)
+        (found,) = self.documents_at(np.array([position]))
+        return found
+
+    def documents_at(self, positions: Int[np.ndarray, " k"]) -> list[Document]:
+        """The documents at some positions, in the order asked for."""
+        return self._of_rows(positions, lambda segment, rows: segment.documents_at(rows))
 
     def position_of(self, document_id: str) -> int | None:
         """The position of a document; None if it is not in the index."""
@@ -199,13 +205,21 @@ class Index:
 
     def names_of(self, positions: Int[np.ndarray, " k"]) -> list[str]:
         """The ids of the documents at some positions, in the order asked for."""
+        return self._of_rows(positions, lambda segment, rows: segment.database.names(rows))
+
+    def _of_rows(
+        self, positions: Int[np.ndarray, " k"], read: Callable[[Segment, list[int]], list[T]]
+    ) -> list[T]:
+        """What is read from each segment about its rows, in the order of the positions."""
         outside = positions[(positions < 0) | (positions >= self.end)]
         if len(outside):
             raise self._without(int(outside[0]))
-        names = np.empty(len(positions), object)
+        found: list[Any] = [None] * len(positions)
         for i, where in split_by_segment(self.starts, positions):
-            names[where] = self.segments[i].database.names((positions[where] - self.starts[i]).tolist())
-        return names.tolist()
+            rows = read(self.segments[i], (positions[where] - self.starts[i]).tolist())
+            for place, row in zip(where.tolist(), rows, strict=True):
+                found[place] = row
+        return found
 
     @cached_property
     def parents(self) -> dict[str, str]:

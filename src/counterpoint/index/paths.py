@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from jaxtyping import Float
@@ -23,6 +23,7 @@ from counterpoint.index.kernels import Products, documents_near, maxsim_by
 from counterpoint.index.packing import pack
 from counterpoint.index.postings import saturated
 from counterpoint.index.rotation import rotated
+from counterpoint.index.signs import sketched
 
 __all__ = ["Kernels", "Meter", "compile_all", "described"]
 
@@ -131,10 +132,11 @@ def _agrees(kernels: Kernels) -> bool:
             agree &= _matches_agree(kernels, scanned, ((rows, query.scales), (values, halves)), offsets)
         if not agree:
             return False
-    bits, integers = rng.integers(0, 256, (9, 13), np.uint8), np.zeros(128, np.int8)
+    bits, integers = rng.integers(0, 256, (9, 13), np.uint8), np.zeros(104, np.int8)
     integers[:DIM] = query.rows[0]
-    summed = cast(Integral, CODECS["1-bit"]).integers(bits, DIM) @ query.rows[0]
-    if kernels.sketched(integers, bits).tobytes() != summed.tobytes():
+    factors, numbers = rng.random(9).astype(np.float16), (query.scales[0], np.float32(0.1))
+    bounds = kernels.sketched((integers, *numbers), bits, factors.view(np.uint16))
+    if bounds.tobytes() != sketched((query.rows[0], *numbers), bits, factors).tobytes():
         return False
     turned = rotated(query.rows, kernels.turn)
     if turned.tobytes() != rotated(query.rows).tobytes():

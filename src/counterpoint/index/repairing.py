@@ -166,7 +166,7 @@ class _Repair:
         }
         try:
             database = Database(CheckedFolder(path), entry.documents)
-            documents, before = map(database.document, range(entry.documents)), self._done.encoded
+            documents, before = database.read(range(entry.documents)), self._done.encoded
             stream = DocumentStream(documents, model, lambda done: self._on_progress(before + done))
             for batch, vectors in stream.batches():
                 for name, writer in writers.items():
@@ -228,7 +228,7 @@ class _Repair:
         where = entry.path
         listed = {DATABASE: self._manifest.files_of(where)[DATABASE]}
         database = Database(CheckedFolder(self._folder / where, listed), entry.documents)
-        documents = map(database.document, range(entry.documents))
+        documents = database.read(range(entry.documents))
         name = terms_again(self._folder, self._manifest, documents, entry.home)
         database.close()
         return name

@@ -82,7 +82,7 @@ class Salvage:
         return replace(entry, lexical=terms_again(folder, manifest, self._documents(), entry.home))
 
     def _documents(self) -> Iterator[Document]:
-        return map(self.segment.document, self.rows.tolist())
+        return self.segment.read(self.rows)
 
 
 def opened_salvage(
@@ -102,7 +102,7 @@ def opened_salvage(
     encoded = model is not None and bool(sets)
     reads: list[Callable[[Int[np.ndarray, " k"]], object]] = []
     if texts:
-        reads.append(lambda rows: [segment.document(row) for row in rows.tolist()])
+        reads.append(lambda rows: segment.documents_at(rows.tolist()))
     if not encoded:
         reads += [_reader(name, pieces[name]) for name in sets]
     kept = [rows for rows in _kept(segment.rows, reads) if len(rows)]

@@ -10,34 +10,26 @@ then compared by their stored vectors.
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.rotation import rotation
 from counterpoint.index.rows import Rows
+from counterpoint.index.signs import CODEC, ERRORS, sketched
 
 if TYPE_CHECKING:
     from counterpoint.index.paths import Kernels
 
-__all__ = ["LEAST", "Sketch", "sketched", "write_sketch"]
+__all__ = ["LEAST", "Sketch", "write_sketch"]
 
 LEAST = 100_000  # documents; with fewer, comparing the vectors takes no longer
-ERRORS = 1.14
-"""The error bound of an estimate, relative to the row's scale times the query's length.
-
-With many components, the standard deviation of an estimate is 0.6 of that (√(1 − 2/π)). So this is 1.9
-standard deviations, as in the paper (section 3.2.2).
-"""
-CODEC = cast(Bits, CODECS["1-bit"])
 CHUNK = 2**14  # rows at a time
 
 
@@ -65,26 +57,15 @@ class Sketch:
         if len(self._signs) != documents or len(self._factors) != documents:
             raise ArtifactError(f"the signs of {name!r} do not fit its documents", path=files.folder)
 
-    def estimates(
-        self, query: Float[np.ndarray, " d"], kernels: Kernels | None
-    ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-        """Estimates of the inner product with every document, and the error bound of each."""
+    def bounds(self, query: Float[np.ndarray, " d"], kernels: Kernels | None) -> Float[np.ndarray, " n"]:
+        """Upper bounds of the inner product with every document: its estimate plus the error bound."""
         whole = CODEC.asked(query[None], None if kernels is None else kernels.turn)
-        signs, factors = self._signs.all(), self._widened
+        scale, error = whole.scales[0], np.float32(ERRORS * np.linalg.norm(query))
+        signs, factors = self._signs.all(), self._factors.all()
         if kernels is None:
-            pieces = [signs[at : at + CHUNK] for at in range(0, len(signs), CHUNK)]
-            found = np.concatenate([sketched(whole.rows[0], piece) for piece in pieces])
-        else:
-            integers = np.zeros(64 * (1 + signs.shape[1] // 8), np.int8)
-            integers[: self._dim] = whole.rows[0]
-            found = kernels.sketched(integers, signs)
-        return found * (factors * whole.scales[0]), factors * np.float32(ERRORS * np.linalg.norm(query))
-
-    @cached_property
-    def _widened(self) -> Float[np.ndarray, " n"]:
-        return self._factors.all().astype(np.float32)  # takes 2 ms for a million, so not for each query
-
-
-def sketched(query: Float[np.ndarray, " d"], signs: UInt8[np.ndarray, "n b"]) -> Float[np.ndarray, " n"]:
-    """Exact sums of a query's integers, added where a row's bit is set and subtracted where not."""
-    return CODEC.integers(signs, len(query)) @ query
+            pieces = (slice(at, at + CHUNK) for at in range(0, len(signs), CHUNK))
+            found = [sketched((whole.rows[0], scale, error), signs[some], factors[some]) for some in pieces]
+            return np.concatenate([np.zeros(0, np.float32), *found])
+        integers = np.zeros(8 * signs.shape[1], np.int8)
+        integers[: self._dim] = whole.rows[0]
+        return kernels.sketched((integers, scale, error), signs, factors.view(np.uint16))

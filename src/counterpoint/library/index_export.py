@@ -109,7 +109,7 @@ class _Pass:
     def documents(self, positions: Int[np.ndarray, " n"]) -> Iterator[Document]:
         for first in range(0, len(positions), BATCH):
             some = positions[first : first + BATCH]
-            batch = [self.index.document(int(position)) for position in some]
+            batch = self.index.documents_at(some)
             if self.shards is not None:
                 rows = {name: _rows(self.index, name, some) for name in self.index.layouts}
                 self.shards.append(batch, rows)

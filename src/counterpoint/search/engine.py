@@ -97,14 +97,12 @@ class Searcher:
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = propose([prepared], plan, k, self.settings, self.index, self._among)
         scored = self._scored(self._candidates(prepared, plan, found), plan, self.settings)
+        near = at_least_best(scored.scores, k)
+        documents = self.index.documents_at(scored.positions[near])
+        best = trec_order([each.id for each in documents], scored.scores[near])[:k]
         hits = tuple(
-            Hit(
-                rank,
-                float(scored.scores[row]),
-                self.index.document(int(scored.positions[row])),
-                scored.parts(row),
-            )
-            for rank, row in enumerate(self._ranked(scored, k), start=1)
+            Hit(rank, float(scored.scores[near[i]]), documents[i], scored.parts(int(near[i])))
+            for rank, i in enumerate(best.tolist(), start=1)
         )
         if explain:
             hits = explain_hits((self.index, self.model), prepared, plan, scored, hits)
@@ -283,12 +281,6 @@ class Searcher:
             passages = {name for query in run for name, _ in run[query]}
             run = run.max_passage({name: self.index.parents.get(name, name) for name in passages})
         return run.top(k)
-
-    def _ranked(self, scored: Scored, k: int) -> list[int]:
-        """Rows of the best `k` candidates, best first; reads ids only of rows that may be among them."""
-        rows = at_least_best(scored.scores, k)
-        names = self.index.names_of(scored.positions[rows])
-        return rows[trec_order(names, scored.scores[rows])[:k]].tolist()
 
     def _all_candidates(
         self, queries: Mapping[str, str], depth: int, plan: Plan, given: Run | None, on_progress: OnProgress

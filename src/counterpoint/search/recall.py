@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from counterpoint.errors import ConfigError
 from counterpoint.index import Index
 from counterpoint.search.engine import Searcher
@@ -66,6 +68,6 @@ def recall_of(
 def sampled_queries(index: Index, count: int, seed: int = 0) -> dict[str, str]:
     """Titles of random documents, or their first words if they have none; id to text."""
     drawn = random.Random(seed).sample(index.positions.tolist(), min(count, len(index)))
-    documents = [index.document(position) for position in sorted(drawn)]
+    documents = index.documents_at(np.sort(np.array(drawn, np.int64)))
     texts = {each.id: each.title.strip() or " ".join(each.text.split()[:WORDS]) for each in documents}
     return {name: text for name, text in texts.items() if text}

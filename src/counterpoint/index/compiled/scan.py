@@ -36,12 +36,12 @@ def _vnni(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, round
         _, builder, _, args = code
         rows, queries = (place_of(code, which, args[which + 1], BYTES) for which in (0, 2))
 
-        def added(here: Any, total: Any) -> Any:
+        def added(here: Any, totals: list[Any]) -> list[Any]:
             levels = builder.xor(loaded(builder, builder.gep(rows, [here])), number(128, BYTES))
             asked = builder.bitcast(loaded(builder, builder.gep(queries, [here])), INTS)
-            return multiplied(builder, total, builder.bitcast(levels, INTS), asked)
+            return [multiplied(builder, totals[0], builder.bitcast(levels, INTS), asked)]
 
-        return added_up(builder, summed(builder, args[4], added))
+        return added_up(builder, summed(builder, args[4], added)[0])
 
     return types.int32(row, first, query, of_query, rounds), codegen
 

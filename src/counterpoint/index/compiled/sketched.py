@@ -1,4 +1,4 @@
-"""Inner products of a query of small integers with rows of bits."""
+"""Upper bounds of inner products of a query of small integers with rows of bits."""
 
 from __future__ import annotations
 
@@ -19,86 +19,137 @@ from counterpoint.index.compiled.machine import (
     number,
     place_of,
 )
-from counterpoint.index.compiled.vnni import added_up, multiplied, summed
+from counterpoint.index.compiled.vnni import added_up_four, multiplied, summed
 
 __all__ = ["sketched_rows"]
 
 WIDE = 64  # bits multiplied at once
+ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
+BLOCK = 1024  # rows whose sums are held at a time, a multiple of `ROWS`
+EXPONENTS = np.float32(2.0**112)  # a float16 has its exponent from 15 on, a float32 from 127
 BYTES = ir.VectorType(BYTE, WIDE)
 FLAGS = ir.VectorType(ir.IntType(1), WIDE)
 
 
 @instruction
-def _vnni(typingctx: Any, rows: Any, first: Any, query: Any, rounds: Any, rest: Any) -> Any:
-    """The sum of a query's integers where a row has bits; `rest` are the bits after `rounds` words."""
+def _vnni(typingctx: Any, signs: Any, first: Any, width: Any, query: Any, sums: Any, place: Any) -> Any:
+    """Store, for four rows, the sum of a query's integers where the row has bits."""
 
     def codegen(*code: Any) -> Any:
-        _, builder, _, args = code
-        words, asked = place_of(code, 0, args[1], LONG), place_of(code, 2, number(0), INTS)
+        context, builder, _, args = code
+        asked, width = place_of(code, 3, number(0), INTS), args[2]
+        rows = [
+            place_of(code, 0, builder.add(args[1], builder.mul(width, number(row))), BYTE)
+            for row in range(ROWS)
+        ]
+        last = builder.sub(width, number(8))
 
-        def added(word: Any, here: Any, total: Any) -> Any:
-            levels = builder.zext(builder.bitcast(word, FLAGS), BYTES)
-            of_query = loaded(builder, builder.gep(asked, [here]))
-            return multiplied(builder, total, builder.bitcast(levels, INTS), of_query)
+        def step(here: Any, totals: list[Any]) -> list[Any]:
+            at = builder.mul(here, number(8))
+            at = builder.select(builder.icmp_unsigned("<", at, last), at, last)
+            of_query, added = loaded(builder, builder.gep(asked, [here])), []
+            for row, total in zip(rows, totals, strict=True):
+                word = loaded(builder, builder.bitcast(builder.gep(row, [at]), LONG.as_pointer()))
+                levels = builder.zext(builder.bitcast(word, FLAGS), BYTES)
+                added.append(multiplied(builder, total, builder.bitcast(levels, INTS), of_query))
+            return added
 
-        def step(here: Any, total: Any) -> Any:
-            return added(loaded(builder, builder.gep(words, [here])), here, total)
+        rounds = builder.udiv(builder.add(width, number(7)), number(8))
+        found = added_up_four(builder, summed(builder, rounds, step, ROWS))
+        where = place_of(code, 4, args[5], found.type)
+        builder.store(found, where, align=4)
+        return context.get_dummy_value()
 
-        return added_up(builder, added(args[4], args[3], summed(builder, args[3], step)))
-
-    return types.int32(rows, first, query, rounds, rest), codegen
+    return types.void(signs, first, width, query, sums, place), codegen
 
 
 @njit(nogil=True, cache=True)
-def _by_vectors(query, signs):
-    found, width, flat = np.empty(len(signs), np.float32), np.uint64(signs.shape[1]), signs.reshape(-1)
-    rounds, total = width // np.uint64(8), np.int32(0)
-    for value in query:
-        total += np.int32(value)
-    for row in range(np.uint64(len(signs))):
-        rest = np.uint64(0)
-        for i in range(rounds * np.uint64(8), width):
-            rest |= np.uint64(signs[row, i]) << (np.uint64(8) * (i - rounds * np.uint64(8)))
-        found[row] = np.float32(2 * _vnni(flat, row * width, query, rounds, rest) - total)
+def _by_vectors(query, signs, sums, start, count):
+    """Find the sums of at least four rows of at least 8 bytes."""
+    width, flat = np.uint64(signs.shape[1]), signs.reshape(-1)
+    for at in range(np.uint64(0), np.uint64(count), np.uint64(ROWS)):
+        # The last four may overlap those before.
+        place = min(at, np.uint64(count - ROWS))
+        _vnni(flat, (np.uint64(start) + place) * width, width, query, sums, place)
+
+
+@njit(nogil=True, cache=True)
+def _spaced(query, width):
+    """The query's integers as `_by_vectors` multiplies them.
+
+    The last eight bytes of a row overlap those before, which have been multiplied: the query has zeros there.
+    """
+    end, found = 8 * width, np.zeros(-(-width // 8) * WIDE, np.int8)
+    whole = end - end % WIDE
+    found[:whole] = query[:whole]
+    found[len(found) - (end - whole) :] = query[whole:end]
     return found
 
 
 @njit(nogil=True, cache=True)
-def _by_tables(query, signs):
-    """Look up the sum for every byte of a row in a table over all byte values."""
-    width = np.uint64(signs.shape[1])
+def _tables(query, width):
+    """For every byte of a row, the sum for each of its values."""
     sums = np.zeros((width, 256), np.int16)
     for at in range(width):
         for byte in range(256):
             for place in range(8):
-                value = np.int16(query[np.uint64(8) * at + np.uint64(place)])
-                sums[at, byte] += value if byte >> place & 1 else -value
-    found, whole = np.empty(len(signs), np.float32), width - width % np.uint64(2)
-    for row in range(np.uint64(len(signs))):
+                if byte >> place & 1:
+                    sums[at, byte] += np.int16(query[8 * at + place])
+    return sums
+
+
+@njit(nogil=True, cache=True)
+def _by_tables(tables, signs, sums, start, count):
+    width = np.uint64(len(tables))
+    whole = width - width % np.uint64(2)
+    for place in range(np.uint64(count)):
+        row = np.uint64(start) + place
         one = other = np.int32(0)  # independent sums
         for at in range(np.uint64(0), whole, np.uint64(2)):
             following = at + np.uint64(1)
-            one += np.int32(sums[at, signs[row, at]])
-            other += np.int32(sums[following, signs[row, following]])
+            one += np.int32(tables[at, signs[row, at]])
+            other += np.int32(tables[following, signs[row, following]])
         if whole < width:
-            one += np.int32(sums[whole, signs[row, whole]])
-        found[row] = np.float32(one + other)
-    return found
+            one += np.int32(tables[whole, signs[row, whole]])
+        sums[place] = one + other
 
 
-QUERY: Any = given(types.int8, 1)
+QUERY: Any = types.Tuple((given(types.int8, 1), types.float32, types.float32))
 SIGNS: Any = given(types.uint8, 2)
 
 
-@njit(types.float32[::1](QUERY, SIGNS), nogil=True, cache=True)
-def sketched_rows(query, signs):
-    """`counterpoint.index.sketch.sketched`, compiled.
+@njit(types.float32[::1](QUERY, SIGNS, given(types.uint16, 1)), nogil=True, cache=True)
+def sketched_rows(query, signs, factors):
+    """`counterpoint.index.signs.sketched`, compiled.
 
     Args:
-        query: (64 (1 + ⌊b / 8⌋),) int8; zeros where rows have no bits.
+        query: integers, (8 b,) int8, zeros where rows have no bits; their scale; the error bound of a row
+            with factor 1.
         signs: (n, b) uint8.
+        factors: (n,) float16 as uint16; finite and not negative.
 
     Returns:
         (n,) float32.
     """
-    return _by_vectors(query, signs) if VNNI else _by_tables(query, signs)
+    (integers, scale, error), (count, width) = query, signs.shape
+    found, sums, total = np.empty(count, np.float32), np.empty(BLOCK, np.int32), np.int32(0)
+    shifted = np.empty(BLOCK, np.uint32)
+    wide = shifted.view(np.float32)
+    for value in integers:
+        total += np.int32(value)
+    fits = VNNI and width >= 8 and count >= ROWS
+    spaced, tables = _spaced(integers, width if fits else 0), _tables(integers, 0 if fits else width)
+    for first in range(0, count, BLOCK):
+        start = min(first, max(0, count - ROWS))  # a last block of fewer rows overlaps the one before
+        some = min(BLOCK, count - start)
+        if fits:
+            _by_vectors(spaced, signs, sums, start, some)
+        else:
+            _by_tables(tables, signs, sums, start, some)
+        for at in range(np.uint64(some)):
+            shifted[at] = np.uint32(factors[np.uint64(start) + at]) << np.uint32(13)
+        for at in range(np.uint64(some)):
+            factor = wide[at] * EXPONENTS  # exact; a table of all float16 takes longer
+            estimate = np.float32(np.int32(2) * sums[at] - total) * (factor * scale)
+            found[np.uint64(start) + at] = estimate + factor * error
+    return found
