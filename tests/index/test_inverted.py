@@ -85,7 +85,7 @@ def test_a_score_from_postings_is_the_one_of_the_match_matrix(queries, texts, ba
     floor=st.booleans(),
 )
 def test_compiled_kernels_equal_numpy(tmp_path_factory, seed, codec_and_dim, kind, texts, words, floor):
-    """Postings and the match matrix, by numpy and compiled, in one segment and two: the same bits."""
+    """Postings, their rows sorted or not, and the match matrix, by numpy and compiled: the same bits."""
     (codec, dim), rng = codec_and_dim, np.random.default_rng(seed)
     made = [rng.normal(size=(rng.choice([0, 0, 1, 2, 9, 90]), dim)).astype(np.float32) for _ in range(texts)]
     made = [
@@ -95,7 +95,8 @@ def test_compiled_kernels_equal_numpy(tmp_path_factory, seed, codec_and_dim, kin
     layout, cut, segments = SetLayout(dim, "exact", codec, ids=True), int(rng.integers(0, texts + 1)), []
     for start, end in ((0, texts), (0, cut), (cut, texts)):
         folder = tmp_path_factory.mktemp("s")
-        with SegmentWriter(folder, {"w": layout}) as writer:
+        least = patch("counterpoint.index.sorted_rows.LEAST", int(rng.choice([1, 10**6])))
+        with least, SegmentWriter(folder, {"w": layout}) as writer:
             some = np.arange(start, end)
             writer.append([Document(str(i), "") for i in some], {"w": documents.take(some)})
         segments.append(Piece(CheckedFolder(folder), end - start, layout))

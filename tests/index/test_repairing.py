@@ -38,6 +38,8 @@ def make(tmp_path, monkeypatch):
     monkeypatch.setattr(residual_module, "LEAST", 4)
     monkeypatch.setattr(centroids_module, "LEAST_ROWS", 1)
     monkeypatch.setattr(centroids_module, "ROWS", 8)
+    monkeypatch.setattr("counterpoint.index.rows_writer.LEAST", 10)
+    monkeypatch.setattr("counterpoint.index.sorted_rows.LEAST", 10)
 
     def made(kind):
         if kind == "graph":

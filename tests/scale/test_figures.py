@@ -1,7 +1,7 @@
 """The file of measured figures: whole, with sources, and read as it is meant."""
 
 import pytest
-from tests.fakes import HashModel
+from tests.fakes import HashModel, UniModel
 from tests.index.test_sharding import documents
 
 from counterpoint.errors import ConfigError
@@ -81,6 +81,20 @@ def test_an_index_tells_its_parts(tmp_path):
     assert sum(kind.stored.values()) == pytest.approx(info["bytes"] / info["passages"])
     with pytest.raises(ConfigError, match="has no documents"):
         kind_of({**info, "passages": 0})
+
+
+def test_exact_words_are_stored_twice_in_a_large_collection(tmp_path, monkeypatch):
+    settings = IndexSettings(codec="int8", search={"weights": {"cls": 1.0, "words": 1.0}, "exact": ["words"]})
+    build_index(documents(), UniModel(dim=5), tmp_path / "small", settings)
+    monkeypatch.setattr("counterpoint.index.sorted_rows.LEAST", 1)
+    build_index(documents(), UniModel(dim=5), tmp_path / "large", settings)
+    with Index(tmp_path / "small") as small, Index(tmp_path / "large") as large:
+        kinds = [kind_of(index.info()) for index in (small, large)]
+        of, stored = Figures(DATA), large.info()["bytes_by_purpose"]["sorted rows: words"] / len(large)
+    expected, known = (of.costs(kind, 100, False).stored for kind in kinds)
+    assert "sorted rows" not in known and known["sorted rows: words"] == pytest.approx(stored)
+    assert expected["sorted rows"] == pytest.approx(stored, rel=0.1)  # of so few, headers are a tenth
+    assert "sorted rows" not in of.costs(kinds[0], 99, False).stored
 
 
 def test_the_shipped_figures_are_whole():

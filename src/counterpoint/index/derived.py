@@ -21,6 +21,7 @@ from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NpyWriter
 from counterpoint.index.rows import offsets_of
 from counterpoint.index.sketch import write_sketch
+from counterpoint.index.sorted_rows import sorted_kinds, write_sorted
 
 __all__ = ["Derivation", "derivations", "steps_for"]
 
@@ -84,6 +85,9 @@ def _of_set(name: str, layout: SetLayout, names: Collection[str], documents: int
         yield _derivation(
             files(ids), files("postings", "starts", "vocabulary"), partial(write_ids, name=name, kind=ids)
         )
+        rows = files("postings", *CODECS[layout.codec].layout(layout.dim))
+        again = partial(write_sorted, name=name, layout=layout, documents=documents)
+        yield _derivation(files(*sorted_kinds(layout)), [*rows, *lengths], again)
     if layout.kind == "lists":
         lists = files("lists", "list_counts", "list_ends")
         needed = [*files("centroids", "clusters"), *lengths]

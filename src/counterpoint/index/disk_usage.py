@@ -45,6 +45,7 @@ KINDS = {
     "offsets": ("lengths", "offsets"),
     "vocabulary": ("vocabulary", "frequencies"),
     "postings": ("postings", "starts"),
+    "sorted rows": ("sorted_values", "sorted_scales", "sorted_documents"),
     "graph": ("hnsw",),
     "sketch": ("signs", "sign_scales"),
 }

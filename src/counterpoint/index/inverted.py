@@ -21,6 +21,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.kernels import documents_near
 from counterpoint.index.npy import ends_type, open_npy
+from counterpoint.index.sorted_rows import SortedRows
 from counterpoint.index.store import Asked
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ class Postings:
     """The inverted index of one set of a segment, memory-mapped."""
 
     def __init__(self, files: CheckedFolder, name: str, rows: Rows):
-        self._store = rows
+        self._store, count = rows, len(rows)
+        has_sorted = f"{name}.sorted_documents.npy" in files
+        self._sorted = SortedRows(files, name, rows.layout, count) if has_sorted else None
         self._vocabulary = files.array(f"{name}.vocabulary.npy")
         self._starts = files.array(f"{name}.starts.npy")
         self._rows = files.array(f"{name}.postings.npy")
@@ -156,6 +159,12 @@ class Postings:
     def _add_compiled(
         self, query: Asked, lists: Lists, scores: Float[np.ndarray, " n"], kernels: Kernels
     ) -> None:
+        if self._sorted is not None:
+            none = np.zeros(0, np.int64)
+            asked, _ = self._store.factors(query.rows, none, none)
+            *stored, documents = self._sorted.checked(*lists)
+            kernels.add_sorted(scores, asked, lists, (*stored, kernels.halves), documents)
+            return
         postings = self._rows.checked(*lists)
         rows = np.zeros(0, np.int64)
         if not self._store.intact:

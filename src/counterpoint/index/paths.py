@@ -46,6 +46,7 @@ class Kernels(NamedTuple):
     gathered: Callable[..., Any]
     interactions: Callable[..., Any]
     add_postings: Callable[..., Any]
+    add_sorted: Callable[..., Any]
     matched: Callable[..., Any]
     saturated: Callable[..., Any]
     halves: Float[np.ndarray, " 65536"]
@@ -70,7 +71,7 @@ class Meter:
 def _loaded() -> Kernels | None:
     try:
         from counterpoint.index.compiled.dots import asked_of
-        from counterpoint.index.compiled.inverted import add_postings, matched
+        from counterpoint.index.compiled.inverted import add_postings, add_sorted, matched
         from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of
         from counterpoint.index.compiled.postings import saturated as of_postings
         from counterpoint.index.compiled.proposing import gathered, interactions, levels_of, probed
@@ -87,7 +88,7 @@ def _loaded() -> Kernels | None:
         return None
     lists = probed, levels_of, gathered, interactions
     pooled = scan_int8, scan_some, turn, sketched_rows
-    by_id = add_postings, matched, of_postings
+    by_id = add_postings, add_sorted, matched, of_postings
     found = Kernels(asked_of, maxsim_bits, products_of, *pooled, *lists, *by_id, HALVES)
     if _agrees(found):
         return found
@@ -158,9 +159,15 @@ def _matches_agree(
         kernels.add_postings(
             scores, asked, (order.astype(kind), firsts[words], ends[words]), stored, documents
         )
+    lists, (values, factors, halves) = (firsts[words], ends[words]), stored
+    again = np.zeros(3, np.float32)
+    by_word = values[order], factors[order], halves
+    kernels.add_sorted(
+        again, asked, lists, by_word, np.repeat(np.arange(3), np.diff(offsets))[order].astype(np.uint32)
+    )
     where = offsets[:-1], offsets[1:]
     scores = kernels.matched(asked, stored, (words, own.astype(np.uint32)), where, True)
-    return all(each.tobytes() == wanted.tobytes() for each in (*found, scores))
+    return all(each.tobytes() == wanted.tobytes() for each in (*found, again, scores))
 
 
 def _candidates_agree(kernels: Kernels, rng: np.random.Generator) -> bool:

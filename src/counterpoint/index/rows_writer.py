@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int
 
 from counterpoint.errors import ShapeError
+from counterpoint.index import sorted_rows
 from counterpoint.index.arrays_writer import ArraysWriter
 from counterpoint.index.centroid_lists import write_lists
 from counterpoint.index.codec import CODECS
@@ -81,6 +82,8 @@ class RowsWriter(ArraysWriter):
             write_lists(self.folder, self.name)
         if self.layout.kind == "exact":
             write_postings(self.folder, self.name)
+            if self.documents >= sorted_rows.LEAST:
+                sorted_rows.write_sorted(self.folder, self.name, self.layout, self.documents)
         if self.layout.kind == "graph":
             write_graph(self.folder, self.name, self.layout, self.documents)
         if self.layout.kind == "dense" and self.documents >= LEAST:

@@ -22,7 +22,7 @@ __all__ = ["Figures", "IndexKind", "figures", "kind_of"]
 FILE = Path(__file__).parents[1] / "resources" / "scale.toml"
 COLD = ("documents", "checksums", "manifest", "other", "queries", "model")
 """Purposes of files that a query reads only where it shows or checks something."""
-SCANNED = ("lexical", "offsets", "order", "postings", "lists", "centroids", "graph", "sketch")
+SCANNED = ("lexical", "offsets", "order", "postings", "lists", "centroids", "graph", "sketch", "sorted rows")
 """Purposes of files that queries read whole, or in places that no query shares; by their first word."""
 BYTES_OF_A_WORD = 6.5  # with the space, of English abstracts
 SLOW = ("means", "vocabulary")
@@ -39,12 +39,14 @@ class IndexKind:
         parts: `lexical`, `pooled` (one vector per document) and `words` (several).
         words: of a document.
         fitted: numbers of a document's vectors that are kept in float16 while an index is built.
+        again: bytes of a document whose words match exactly, in a large index, for its rows sorted by word.
     """
 
     stored: Mapping[str, float]
     parts: Set[str]
     words: float
     fitted: float = 0.0
+    again: float = 0.0
 
 
 @final
@@ -111,6 +113,8 @@ class Figures:
         sketch = "pooled" in kind.parts and documents >= least
         if sketch and not any(purpose.startswith("sketch") for purpose in stored):
             stored["sketch"] = end(self._data["sketch"]["bytes"])
+        if kind.again and documents >= least:
+            stored["sorted rows"] = kind.again
         if not high:
             stored = {key: 0.0 if _first(key) in SLOW else size for key, size in stored.items()}
         resident = sum(
@@ -155,12 +159,21 @@ def kind_of(info: Mapping[str, Any]) -> IndexKind:
     several = [name for name in info["sets"] if f"offsets: {name}" in sizes]
     parts = {*(["words"] if several else []), *(["pooled"] if info["sets"].keys() - several else [])}
     fitted = [info["sets"][name] for name in several if (info["sets"][name]["codec"] or "").endswith("-bit")]
+    again = [name for name in several if _sorted_later(name, info)]
     return IndexKind(
         stored={purpose: size / count for purpose, size in sizes.items()},
         parts=frozenset(parts | ({"lexical"} if info["lexical"] else set())),
         words=info["text_bytes"] / count / BYTES_OF_A_WORD,
         fitted=sum(each["vectors"] * each["dim"] for each in fitted) / count,
+        again=sum(sizes[f"vectors: {name}"] + 4 * info["sets"][name]["vectors"] for name in again) / count,
     )
+
+
+def _sorted_later(name: str, info: Mapping[str, Any]) -> bool:
+    """Whether a larger index would have a set's rows a second time (`counterpoint.index.sorted_rows`)."""
+    purposes, layout = info["bytes_by_purpose"], info["sets"][name]
+    supported = layout["codec"] == "int8" or (layout["codec"], layout["dim"]) == ("float16", 1)
+    return supported and f"postings: {name}" in purposes and f"sorted rows: {name}" not in purposes
 
 
 def _first(purpose: str) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
 
-from counterpoint.index.compiled.machine import given, prefetch
+from counterpoint.index.compiled.machine import BYTE, WORD, given, instruction, loaded, place_of, prefetch
 from counterpoint.index.kernels import BUCKET
 
-__all__ = ["add_postings", "matched"]
+__all__ = ["add_postings", "add_sorted", "matched"]
 
 BLOCK = 1024  # postings processed at a time, in loops short enough for out-of-order execution
 AHEAD = 32  # postings whose rows are prefetched
-
+EIGHT = 8  # components multiplied at once
+BYTES, WORDS = (ir.VectorType(kind, EIGHT) for kind in (BYTE, WORD))
 
 LONG_1, FLOAT_1, BYTE_2 = given(types.int64, 1), given(types.float32, 1), given(types.int8, 2)
 QUERY = types.Tuple((BYTE_2, FLOAT_1))
@@ -114,6 +116,66 @@ def add_postings(scores, query, lists, stored, documents):
                 rows[at] = postings[first + at]
             _owners(rows, count, offsets, near, owners)
             _similarities(rows, count, (integers[asked], scales[asked]), stored, found)
+            last, best = _add_best(scores, owners, count, found, last, best)
+        if firsts[asked] < ends[asked]:
+            scores[last] += best
+
+
+@instruction
+def _eight(typingctx: Any, values: Any, first: Any, query: Any, of_query: Any) -> Any:
+    """The inner product of eight components."""
+
+    def codegen(*code: Any) -> Any:
+        _, builder, _, args = code
+        rows, queries = (place_of(code, which, args[which + 1], BYTES) for which in (0, 2))
+        wide = (builder.sext(loaded(builder, each), WORDS) for each in (rows, queries))
+        kind = ir.FunctionType(WORD, [WORDS])
+        total = builder.module.declare_intrinsic(f"llvm.vector.reduce.add.v{EIGHT}i32", fnty=kind)
+        return builder.call(total, [builder.mul(*wide)])
+
+    return types.int32(values, first, query, of_query), codegen
+
+
+@njit(nogil=True, cache=True)
+def _in_order(first, count, query, stored, found):
+    """Similarities of one query row with stored rows that follow each other."""
+    (integers, scale), (values, factors, halves) = query, stored
+    dim, flat = np.uint64(values.shape[1]), values.reshape(-1)
+    whole = dim - dim % np.uint64(EIGHT)
+    for at in range(np.uint64(count)):
+        row = np.uint64(first) + at
+        total = np.int32(1 if dim == 0 else 0)
+        for i in range(np.uint64(0), whole, np.uint64(EIGHT)):
+            total += _eight(flat, row * dim + i, integers, i)
+        for i in range(whole, dim):
+            total += np.int32(values[row, i]) * np.int32(integers[i])
+        found[at] = np.float32(total) * halves[factors[row]] * scale
+
+
+@njit(
+    types.void(types.float32[::1], QUERY, types.UniTuple(LONG_1, 2), STORED, given(types.uint32, 1)),
+    nogil=True,
+    cache=True,
+)
+def add_sorted(scores, query, lists, stored, documents):
+    """`add_postings` for rows in the order of the postings.
+
+    Args:
+        scores: (n,) float32, changed in place.
+        query: as for `add_postings`.
+        lists: for each query row, where the rows of its word begin and where they end.
+        stored: as for `add_postings`.
+        documents: of each row, (r,).
+    """
+    (firsts, ends), (integers, scales) = lists, query
+    owners, found = np.zeros(BLOCK, np.uint64), np.zeros(BLOCK, np.float32)
+    for asked in range(len(firsts)):
+        last, best = np.uint64(0), np.float32(0)
+        for first in range(firsts[asked], ends[asked], BLOCK):
+            count = min(BLOCK, ends[asked] - first)
+            for at in range(np.uint64(count)):
+                owners[at] = documents[np.uint64(first) + at]
+            _in_order(first, count, (integers[asked], scales[asked]), stored, found)
             last, best = _add_best(scores, owners, count, found, last, best)
         if firsts[asked] < ends[asked]:
             scores[last] += best
