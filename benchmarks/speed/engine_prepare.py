@@ -29,10 +29,11 @@ def prepare(data: str, folder: Path, split: str, documents: int, queries: int) -
     Queries whose relevant documents are all among those documents come first.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    collection, model = open_collection(data), tokens_model()
+    collection = open_collection(data)
+    qrels, texts = collection.qrels(split), collection.queries(split)  # an unknown split is told at once
+    model = tokens_model()
     ids = encode_documents(collection, model, folder, documents)
     write_terms(collection, folder / "terms.jsonl", len(ids))
-    qrels, texts = collection.qrels(split), collection.queries(split)
     known = set(ids)
     inside = [name for name in texts if name in qrels and known.issuperset(qrels[name])]
     chosen = (inside + [name for name in texts if name not in set(inside)])[:queries]

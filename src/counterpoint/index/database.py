@@ -33,6 +33,7 @@ DATABASE = "documents.sqlite"
 CHECKS = "documents.checks.npy"
 PASSAGES = "documents.passages.npy"
 COLUMNS = "id, title, text, parent, start, metadata"
+UNICODE = json.JSONEncoder(ensure_ascii=False)  # made once, as that takes as long as encoding a short row
 TOGETHER = 500  # rows per statement; every SQLite allows 999 values
 
 
@@ -42,7 +43,7 @@ LEAVING_OUT = "WHERE row NOT IN (SELECT value FROM json_each(?))"
 
 def document_checks(row: int, columns: Sequence[str | int | None]) -> tuple[int, int]:
     """The checksums of a row: of its id, and of all its columns."""
-    whole = json.dumps([row, *columns], ensure_ascii=False).encode(errors="surrogatepass")
+    whole = UNICODE.encode([row, *columns]).encode(errors="surrogatepass")
     return _id_check(row, columns[0]), xxhash.xxh3_64_intdigest(whole)
 
 
@@ -259,7 +260,7 @@ def _storable(document_id: str) -> bool:
 
 
 def _document(name: str, title: str, text: str, parent: str | None, start: int, metadata: str) -> Document:
-    return Document(name, text, title, parent, start, json.loads(metadata))
+    return Document(name, text, title, parent, start, {} if metadata == "{}" else json.loads(metadata))
 
 
 def _json(rows: Integers) -> str:
