@@ -73,7 +73,9 @@ class Everything(Look):
         matching: drop documents that score 0, which have nothing in common with the query.
     """
 
-    def __init__(self, scores: Float[np.ndarray, "q n"], *, matching: bool):
+    def __init__(
+        self, scores: Float[np.ndarray, "q n"] | Sequence[Float[np.ndarray, " n"]], *, matching: bool
+    ):
         self._scores, self._matching = scores, matching
 
     def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
@@ -82,7 +84,7 @@ class Everything(Look):
 
     def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"]:
         """Their exact scores; never None."""
-        return self._scores[query, positions]
+        return self._scores[query][positions]
 
 
 Q = TypeVar("Q")
