@@ -204,6 +204,8 @@ class Judge:
             times = 1000 * np.array(row.pop("again"))
         elif encoding is not None and len(encoding) >= len(times):
             row |= spread("encoding_", times + encoding[: len(times)])
+        if "again" in row:
+            row |= spread("again_", 1000 * np.array(row.pop("again")))
         row |= spread("", times)
         if system.kind != "encoding":
             row |= self._quality(system.kind, found)

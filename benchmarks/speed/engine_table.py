@@ -12,6 +12,7 @@ COLUMNS = (
     ("MB", 7, "{own_memory:,.0f}"),
     ("all MB", 8, "{memory:,.0f}"),
     ("CPU ms", 18, "{cpu_p50_ms:.2f} / {cpu_p95_ms:.2f}"),
+    ("again", 16, "{again_cpu_p50_ms:.2f} / {again_cpu_p95_ms:.2f}"),
     ("wall ms", 18, "{wall_p50_ms:.2f} / {wall_p95_ms:.2f}"),
     ("CPU with encoding", 19, "{encoding_cpu_p50_ms:.2f} / {encoding_cpu_p95_ms:.2f}"),
     ("R@10", 7, "{recall@10:.3f}"),
