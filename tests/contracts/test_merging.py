@@ -22,7 +22,6 @@ def small(monkeypatch):
     monkeypatch.setattr("counterpoint.index.centroids.LEAST_ROWS", 1)
     monkeypatch.setattr("counterpoint.index.centroids.ROWS", 8)
     monkeypatch.setattr("counterpoint.index.rows_writer.LEAST", 1)
-    monkeypatch.setattr("counterpoint.index.sorted_rows.LEAST", 1)
 
 
 def layout_of(kind, codec):

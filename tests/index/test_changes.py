@@ -502,7 +502,6 @@ def live(tmp_path, monkeypatch, name, steps, seed, say):
     monkeypatch.setattr(centroids_module, "LEAST_ROWS", 1)  # so that there are centroids
     monkeypatch.setattr(centroids_module, "ROWS", 8)
     monkeypatch.setattr("counterpoint.index.rows_writer.LEAST", 10)
-    monkeypatch.setattr("counterpoint.index.sorted_rows.LEAST", 10)
     monkeypatch.setattr(merge_rule, "RUN", 3)  # so that a compaction finds something to do
     monkeypatch.setattr(merge_rule, "ENOUGH", 8)
     life = Life(tmp_path, LAYOUTS[name], seed)

@@ -95,7 +95,7 @@ def test_compiled_kernels_equal_numpy(tmp_path_factory, seed, codec_and_dim, kin
     layout, cut, segments = SetLayout(dim, "exact", codec, ids=True), int(rng.integers(0, texts + 1)), []
     for start, end in ((0, texts), (0, cut), (cut, texts)):
         folder = tmp_path_factory.mktemp("s")
-        least = patch("counterpoint.index.sorted_rows.LEAST", int(rng.choice([1, 10**6])))
+        least = patch("counterpoint.index.rows_writer.LEAST", int(rng.choice([1, 10**6])))
         with least, SegmentWriter(folder, {"w": layout}) as writer:
             some = np.arange(start, end)
             writer.append([Document(str(i), "") for i in some], {"w": documents.take(some)})

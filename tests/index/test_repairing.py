@@ -39,7 +39,6 @@ def make(tmp_path, monkeypatch):
     monkeypatch.setattr(centroids_module, "LEAST_ROWS", 1)
     monkeypatch.setattr(centroids_module, "ROWS", 8)
     monkeypatch.setattr("counterpoint.index.rows_writer.LEAST", 10)
-    monkeypatch.setattr("counterpoint.index.sorted_rows.LEAST", 10)
 
     def made(kind):
         if kind == "graph":

@@ -57,7 +57,6 @@ def small_batches(monkeypatch):
     monkeypatch.setattr(progress, "EVERY", 0.0)
     monkeypatch.setattr("counterpoint.index.centroids.LEAST_ROWS", 8)  # lists and sketches of few documents
     monkeypatch.setattr("counterpoint.index.rows_writer.LEAST", 8)
-    monkeypatch.setattr("counterpoint.index.sorted_rows.LEAST", 8)
 
 
 class Stop(Exception):

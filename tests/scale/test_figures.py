@@ -86,7 +86,7 @@ def test_an_index_tells_its_parts(tmp_path):
 def test_exact_words_are_stored_twice_in_a_large_collection(tmp_path, monkeypatch):
     settings = IndexSettings(codec="int8", search={"weights": {"cls": 1.0, "words": 1.0}, "exact": ["words"]})
     build_index(documents(), UniModel(dim=5), tmp_path / "small", settings)
-    monkeypatch.setattr("counterpoint.index.sorted_rows.LEAST", 1)
+    monkeypatch.setattr("counterpoint.index.rows_writer.LEAST", 1)
     build_index(documents(), UniModel(dim=5), tmp_path / "large", settings)
     with Index(tmp_path / "small") as small, Index(tmp_path / "large") as large:
         kinds = [kind_of(index.info()) for index in (small, large)]

@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Int
 
 from counterpoint.errors import ShapeError
-from counterpoint.index import sorted_rows
 from counterpoint.index.arrays_writer import ArraysWriter
 from counterpoint.index.centroid_lists import write_lists
 from counterpoint.index.codec import CODECS
@@ -23,6 +22,7 @@ from counterpoint.index.piece import Piece
 from counterpoint.index.residual import encode_residuals
 from counterpoint.index.rows import opened_rows
 from counterpoint.index.sketch import LEAST, write_sketch
+from counterpoint.index.sorted_rows import write_sorted
 from counterpoint.types import Document, Ragged, rows_of_sets
 
 __all__ = ["RowsWriter"]
@@ -82,8 +82,8 @@ class RowsWriter(ArraysWriter):
             write_lists(self.folder, self.name)
         if self.layout.kind == "exact":
             write_postings(self.folder, self.name)
-            if self.documents >= sorted_rows.LEAST:
-                sorted_rows.write_sorted(self.folder, self.name, self.layout, self.documents)
+            if self.documents >= LEAST:
+                write_sorted(self.folder, self.name, self.layout, self.documents)
         if self.layout.kind == "graph":
             write_graph(self.folder, self.name, self.layout, self.documents)
         if self.layout.kind == "dense" and self.documents >= LEAST:

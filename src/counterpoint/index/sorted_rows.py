@@ -4,8 +4,8 @@
     <set>.sorted_documents.npy  the document of each
 
 Rows of a frequent word are all over the other files, and with many documents nearly each of them has to be
-fetched from memory on its own. Reading them here takes a tenth of the time. Only written from `LEAST`
-documents, for the codecs whose rows the kernels of exact matching read.
+fetched from memory on its own. Reading them here takes a tenth of the time. Only written for the codecs whose
+rows the kernels of exact matching read, and from as many documents as a sketch.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NpyWriter, open_npy
 from counterpoint.index.rows import Rows
 
-__all__ = ["LEAST", "SortedRows", "sorted_kinds", "write_sorted"]
+__all__ = ["SortedRows", "sorted_kinds", "write_sorted"]
 
-LEAST = 100_000  # documents
 CHUNK = 2**24  # bytes copied at a time
 
 
