@@ -16,7 +16,7 @@ import json
 import os
 import sqlite3
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -94,16 +94,11 @@ class Database:
             self._file.whole()
         wanted = sorted(set(rows))
         found = {row: columns for row, *columns in self._having(f"row, {COLUMNS}", "row", wanted)}
-        checks = None if self._checks is None else self._checks[np.array(wanted, np.int64)]
-        for i, row in enumerate(wanted):
-            if row not in found:
-                raise self._without(row)
-            try:
-                check = document_checks(row, found[row])[1]
-            except TypeError:  # bytes where there was text
-                check = None
-            if checks is not None and check != checks[i, 1]:
-                raise ArtifactError(DAMAGED, path=self._file.path)
+        try:
+            checks = [document_checks(row, found[row])[1] for row in wanted if row in found]
+        except TypeError as error:  # bytes where there was text
+            raise ArtifactError(DAMAGED, path=self._file.path) from error
+        self._check(found, wanted, checks, 1)
         return [_document(*found[row]) for row in rows]
 
     def read(self, rows: Integers) -> Iterator[Document]:
@@ -123,10 +118,7 @@ class Database:
             self._file.whole()
         wanted = sorted(set(rows))
         found: dict[int, str] = dict(self._having("row, id", "row", wanted))
-        for row in wanted:
-            if row not in found:
-                raise self._without(row)
-            self._check_id(row, found[row])
+        self._check(found, wanted, [_id_check(row, found[row]) for row in wanted if row in found], 0)
         return [found[row] for row in rows]
 
     def row(self, document_id: str) -> int | None:
@@ -229,6 +221,15 @@ class Database:
     def _without(self, row: int) -> ArtifactError:
         """Error for a missing row. The number of rows was right, so the file is damaged."""
         return ArtifactError(f"has no row {row}; {DAMAGED}", path=self._file.path)
+
+    def _check(self, found: Collection[int], wanted: Sequence[int], checks: Sequence[int], kind: int) -> None:
+        """Raise an error unless all wanted rows were found, with the checksums of a kind (0: id, 1: all)."""
+        for row in wanted:
+            if row not in found:
+                raise self._without(row)
+        stored = None if self._checks is None else self._checks[np.array(wanted, np.int64)][:, kind]
+        if stored is not None and stored.tolist() != checks:
+            raise ArtifactError(DAMAGED, path=self._file.path)
 
     def _check_id(self, row: Any, document_id: object) -> None:
         if self._checks is None:
