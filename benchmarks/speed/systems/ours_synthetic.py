@@ -60,6 +60,6 @@ def system(name, lexical, *workflows):
 
 
 SYSTEMS = {
-    "ours, default without its encoder": system("minilm", True, "hybrid"),
+    "ours, default without its encoder": system("minilm", True, "hybrid", "words"),
     "ours, ColBERTer without its encoder": system("colberter", False, "hybrid", "dense-words"),
 }

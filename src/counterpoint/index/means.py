@@ -70,15 +70,14 @@ class Means:
         """Inner products with rounded query rows, without the rows' scales; of all means by default."""
         return (self._table if places is None else self._table.taken(places)).products(query)
 
-    def compiled_products(
-        self, asked: Any, kernels: Kernels, ranks: Int[np.ndarray, " r"] | None = None
-    ) -> tuple[Float[np.ndarray, "c lanes"], Int[np.ndarray, " words"]]:
-        """The same by a compiled kernel, transposed, and for each word its row of the result.
+    def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "c lanes"]:
+        """The same by a compiled kernel, transposed; `asked` is the query in the kernels' form."""
+        return self._table.compiled_products(asked, kernels)
 
-        `asked` is the query in the kernels' form, `ranks` are the wanted words; None for all.
-        """
-        if ranks is None:
-            return self._table.compiled_products(asked, kernels), self.place_of_rank
+    def compiled_some(
+        self, asked: Any, kernels: Kernels, ranks: Int[np.ndarray, " r"]
+    ) -> tuple[Float[np.ndarray, "c lanes"], Int[np.ndarray, " words"]]:
+        """The same of some words alone, and for each word its row of the result."""
         wanted = np.zeros(len(self._table.scales), bool)
         wanted[self.place_of_rank[ranks]] = True
         chosen, places = np.flatnonzero(wanted), np.zeros(len(self.place_of_rank), np.int64)

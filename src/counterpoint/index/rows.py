@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from counterpoint.errors import ArtifactError
 from counterpoint.index.centres import Centres
 from counterpoint.index.centroids import Centroids
-from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.checked import CheckedArray, CheckedFolder
 from counterpoint.index.codec import CODECS, Integral, Rounded
 from counterpoint.index.kernels import Products, dot_scores
 from counterpoint.index.layout import SetLayout
@@ -70,6 +70,13 @@ class Rows:
         """Read at first use; the files are open."""
         kept = f"{self._name}.means.npy" in self._files
         return Means.open(self._files, self._name, self.layout.dim) if kept else None
+
+    @property
+    def words(self) -> tuple[Means, CheckedArray] | None:
+        """The means of words, and the word of each row as its place in the vocabulary; None without means."""
+        if self._means is None or self._ids is None or self._vocabulary is None:
+            return None
+        return self._means, self._ids
 
     @property
     def _bases(self) -> Means | Centroids | None:
@@ -212,10 +219,12 @@ class Rows:
             bases, places = self.centroids.compiled_products(asked, kernels), self.centroids.numbers
             words = clusters.view(np.uint8).reshape(len(clusters), clusters.itemsize)
         elif self._means is not None and self._ids is not None:
-            ranks, some = self._ids.checked(firsts, ends), None
+            ranks = self._ids.checked(firsts, ends)
             if (ends - firsts).sum() < len(self._means.place_of_rank):
                 some = ranks[rows_of_sets(self.offsets, documents)[0]]
-            bases, places = self._means.compiled_products(asked, kernels, some)
+                bases, places = self._means.compiled_some(asked, kernels, some)
+            else:
+                bases, places = self._means.compiled_products(asked, kernels), self._means.place_of_rank
             words = ranks.view(np.uint8).reshape(len(ranks), ranks.itemsize)
         if self._centres is not None:
             centres = self._centres.of(documents).compiled_products(asked, kernels)

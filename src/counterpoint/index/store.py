@@ -8,7 +8,7 @@ module to this package and an entry to `counterpoint.index.kinds`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar, final
 
@@ -25,7 +25,17 @@ from counterpoint.types import Document, Ragged
 if TYPE_CHECKING:
     from counterpoint.index.settings import TextModel
 
-__all__ = ["PROBES", "Asked", "BestRows", "Everything", "Look", "Store", "VectorStore", "VectorWriter"]
+__all__ = [
+    "PROBES",
+    "Approximate",
+    "Asked",
+    "BestRows",
+    "Everything",
+    "Look",
+    "Store",
+    "VectorStore",
+    "VectorWriter",
+]
 
 PROBES = 16  # centroids probed per query row; chosen in docs/design.md
 
@@ -85,6 +95,23 @@ class Everything(Look):
     def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"]:
         """Their exact scores; never None."""
         return self._scores[query][positions]
+
+
+@final
+class Approximate(Look):
+    """Candidates that a function finds, query by query, without scoring every document.
+
+    Args:
+        queries: of the batch.
+        near: given a query, k and the allowed documents, finds approximately the best.
+    """
+
+    def __init__(self, queries: Sequence[Asked], near: Callable[[Asked, int, Among], Int[np.ndarray, " c"]]):
+        self._queries, self._near = queries, near
+
+    def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
+        """Approximately the best `k` of all segments together."""
+        return self._near(self._queries[query], k, among)
 
 
 Q = TypeVar("Q")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.errors import ShapeError
+from counterpoint.index.best import Among, best_of
 from counterpoint.index.counted import distinct
 from counterpoint.index.deletes import Counts
 from counterpoint.index.kernels import best_of_similarities, check_dims, maxsim_by
@@ -70,6 +71,35 @@ class RowsStore(VectorStore):
     def all_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
         """MaxSim with every document; vectors are decoded once for all queries."""
         return np.concatenate([self._table(queries, part, None) for part in self.parts], axis=1)
+
+    def nearest(
+        self,
+        query: Asked,
+        k: int,
+        among: Among,
+        found: Callable[[int, Among], tuple[Int[np.ndarray, " s"], Float[np.ndarray, " s"]] | None],
+    ) -> Int[np.ndarray, " c"]:
+        """The best `k` of the allowed documents by approximate scores.
+
+        Args:
+            query: the query.
+            k: how many.
+            among: the allowed documents.
+            found: given the number of a segment and its allowed documents, some of these and their
+                approximate scores; None if all of them are to be scored exactly.
+        """
+        positions, scores = [], []
+        for i, (part, start) in enumerate(zip(self.parts, self._starts, strict=False)):
+            count = len(part.offsets) - 1
+            mine = among.within(int(start), int(start) + count)
+            near = found(i, mine)
+            if near is None:
+                some = np.arange(count) if mine.allowed is None else np.flatnonzero(mine.allowed)
+                near = some, self._table([query], part, some)[0]
+            positions.append(near[0] + start)
+            scores.append(near[1])
+        every, order = np.concatenate(positions), among.at(np.concatenate(positions))
+        return every[best_of(np.concatenate(scores), k, matching=False, order=order)]
 
     def best_rows(self, query: Asked, positions: Int[np.ndarray, " k"]) -> list[BestRows]:
         """For each document and each query row, the document row that `scores` uses, and its share."""

@@ -18,7 +18,7 @@ __all__ = ["gathered", "interactions", "levels_of", "probed"]
 
 BITS = np.array(WIDTHS)
 BITS.setflags(write=False)
-PLACE, BYTES = ir.IntType(16), ir.VectorType(BYTE, LANES)
+BYTES = ir.VectorType(BYTE, LANES)
 
 
 FLOAT_1, FLOAT_2, LEVELS = given(types.float32, 1), given(types.float32, 2), given(types.uint8, 2)
@@ -149,8 +149,9 @@ def _highest(typingctx: Any, levels: Any, places: Any, run: Any, best: Any) -> A
     """
 
     def codegen(*code: Any) -> Any:
-        context, builder, _, args = code
-        table, numbers = (place_of(code, which, number(0), kind) for which, kind in ((0, BYTE), (1, PLACE)))
+        context, builder, signature, args = code
+        of_places = context.get_value_type(signature.args[1].dtype)
+        table, numbers = (place_of(code, i, number(0), kind) for i, kind in ((0, BYTE), (1, of_places)))
         first, last, width, column = (builder.extract_value(args[2], i) for i in range(4))
         start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
         builder.cbranch(builder.icmp_signed("<", first, last), loop, done)
@@ -175,9 +176,13 @@ def _highest(typingctx: Any, levels: Any, places: Any, run: Any, best: Any) -> A
     return types.void(levels, places, run, best), codegen
 
 
-@njit(types.int32[::1](LEVELS, given(types.uint16, 1), LONG_1, LONG_1), nogil=True, cache=True)
+@njit(
+    [types.int32[::1](LEVELS, given(kind, 1), LONG_1, LONG_1) for kind in (types.uint16, types.uint32)],
+    nogil=True,
+    cache=True,
+)
 def interactions(levels, places, firsts, lasts):
-    """`counterpoint.index.proposing.interactions`; the arguments are the same, with places as uint16.
+    """`counterpoint.index.proposing.interactions`, with places as uint16 or uint32.
 
     Returns:
         (k,) int32.
