@@ -43,13 +43,13 @@ def texts(rng, count=DOCUMENTS, dim=DIM, topics=25):
     return Ragged.from_list(rows, dim=dim)
 
 
-def opened(folder, vectors, codec, cuts=()):
-    layout, segments = SetLayout(vectors.dim, "lists", codec), []
+def opened(folder, vectors, codec, cuts=(), kind="lists"):
+    layout, segments = SetLayout(vectors.dim, kind, codec, ids=vectors.ids is not None), []
     for i, piece in enumerate(np.split(np.arange(len(vectors)), cuts)):
         with SegmentWriter(folder / str(i), {"w": layout}) as writer:
             writer.append([Document(str(p), "") for p in piece], {"w": vectors.take(piece)})
         segments.append(Piece(CheckedFolder(folder / str(i)), len(piece), layout))
-    return KINDS["lists"].open("w", layout, segments)
+    return KINDS[kind].open("w", layout, segments)
 
 
 def queries(rng, vectors, count=20, size=18):

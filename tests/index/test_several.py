@@ -4,15 +4,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from tests.index import test_lists
+from tests.index.test_lists import queries
 
-from counterpoint.index import Among, Asked, SetLayout
-from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.kinds import KINDS
+from counterpoint.index import Among, Asked
 from counterpoint.index.paths import Meter
-from counterpoint.index.piece import Piece
-from counterpoint.index.segment import SegmentWriter
 from counterpoint.index.store import Everything
-from counterpoint.types import Document, Ragged
+from counterpoint.types import Ragged
 
 DIM, WORDS = 24, 60
 WAYS = [Meter.kernels, lambda self, products: None]
@@ -37,21 +35,7 @@ def texts(rng, count, words=WORDS):
 
 
 def opened(folder, vectors, codec, cuts=()):
-    layout, segments = SetLayout(DIM, "several", codec, ids=True), []
-    for i, piece in enumerate(np.split(np.arange(len(vectors)), cuts)):
-        with SegmentWriter(folder / str(i), {"w": layout}) as writer:
-            writer.append([Document(str(p), "") for p in piece], {"w": vectors.take(piece)})
-        segments.append(Piece(CheckedFolder(folder / str(i)), len(piece), layout))
-    return KINDS["several"].open("w", layout, segments)
-
-
-def queries(rng, vectors, count=20, size=6):
-    found = []
-    for i in rng.permutation(np.flatnonzero(vectors.lengths > 5))[:count]:
-        rows = vectors.take(np.array([i])).values
-        some = rows[rng.integers(0, len(rows), size)]
-        found.append(Asked((some + 0.05 * rng.normal(size=some.shape)).astype(np.float32)))
-    return found
+    return test_lists.opened(folder, vectors, codec, cuts, "several")
 
 
 @pytest.mark.parametrize("codec", ["1-bit", "2-bit", "4-bit"])
@@ -102,7 +86,7 @@ def test_small_segments_and_exact_matching_look_at_everything(tmp_path):
     small = opened(tmp_path / "small", vectors, "1-bit", (95,))
     plain = opened(tmp_path / "plain", vectors, "int8")
     large = opened(tmp_path / "large", vectors, "1-bit")
-    asked = queries(rng, vectors, 1)
+    asked = queries(rng, vectors, 1, 6)
     assert isinstance(small.look(asked), Everything) and isinstance(plain.look(asked), Everything)
     assert not isinstance(large.look(asked), Everything)
     exact = [Asked(asked[0].rows, np.arange(6) * 7, True)]
