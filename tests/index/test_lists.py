@@ -100,6 +100,19 @@ def test_numpy_and_the_kernels_propose_the_same_whatever_is_asked_with_it(tmp_pa
         assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("way", ways())
+def test_a_query_without_rows_scores_nothing(tmp_path, way, monkeypatch):
+    monkeypatch.setattr("counterpoint.index.paths.WORTH", 0)
+    store, asked = (
+        opened(tmp_path, texts(np.random.default_rng(5)), "1-bit"),
+        Asked(np.zeros((0, DIM), np.float32)),
+    )
+    with patch.object(Meter, "kernels", way), np.errstate(all="raise"):
+        assert sorted(store.look([asked]).best(0, 5)) == sorted(
+            store.look([asked], exhaustive=True).best(0, 5)
+        )
+
+
 @pytest.mark.parametrize("codec", ["1-bit", "2-bit", "4-bit"])
 def test_scores_are_those_of_loops(tmp_path, codec, monkeypatch):
     monkeypatch.setattr("counterpoint.index.paths.WORTH", 0)

@@ -80,6 +80,16 @@ def test_numpy_and_the_kernels_find_the_same_whatever_is_asked_with_it(tmp_path,
         assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_query_without_rows_scores_nothing(tmp_path, way):
+    store = opened(tmp_path, texts(np.random.default_rng(3), 150), "1-bit")
+    asked = Asked(np.zeros((0, DIM), np.float32))
+    with patch.object(Meter, "kernels", way), np.errstate(all="raise"):
+        assert sorted(store.look([asked]).best(0, 5)) == sorted(
+            store.look([asked], exhaustive=True).best(0, 5)
+        )
+
+
 def test_small_segments_and_exact_matching_look_at_everything(tmp_path):
     rng = np.random.default_rng(2)
     vectors = texts(rng, 190)

@@ -58,7 +58,8 @@ class Levels:
         """Approximate MaxSim with some documents; `places` are those of all rows in the table."""
         interactions = proposing.interactions if self.kernels is None else self.kernels.interactions
         levels = interactions(self.table, places, firsts, lasts)
-        return levels.astype(np.float32) * (self.top / np.float32(proposing.LEVELS))
+        # Without query rows there is no highest similarity, and all levels are 0.
+        return levels.astype(np.float32) * (max(self.top, np.float32(0)) / np.float32(proposing.LEVELS))
 
     def centre_scores(self, part: Rows, documents: Int[np.ndarray, " s"]) -> Float[np.ndarray, " s"]:
         """What the documents' centres add.
