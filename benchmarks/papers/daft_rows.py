@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 from counterpoint.encode import (
     Cls,
@@ -79,7 +80,7 @@ def stages_of(arm, steps, align, delta=None):
     ]
 
 
-def recipe_of(name, model, stages, seed=1, held_out=300):
+def recipe_of(name, model, stages, seed, held_out=300):
     return Recipe(
         name=name,
         paper="Leonhardt et al. 2022, Distribution-aligned fine-tuning",
@@ -91,8 +92,8 @@ def recipe_of(name, model, stages, seed=1, held_out=300):
     )
 
 
-def collapse_rows():
-    """Names to recipes. A query encoder reads [CLS], as DAFT's do, unless the row says otherwise."""
+def collapse_rows(seeds):
+    """By name and seed: recipes. A query encoder reads [CLS], as DAFT's do, unless the row says otherwise."""
     chosen = [(documents, light(Cls()), True, arm) for documents in DOCUMENTS for arm in ALIGNED]
     chosen += [(documents, light(Cls()), True, "batch") for documents in ("cls", "cls of 4 layers")]
     chosen.append(("cls", light(Cls()), True, "alternating"))
@@ -114,25 +115,49 @@ def collapse_rows():
         )
     }
     return {
-        name: recipe_of(name, model_of(documents, query, 48, shared), stages_of(arm, 150, 200))
+        (name, seed): recipe_of(
+            f"{name}; seed {seed}", model_of(documents, query, 48, shared), stages_of(arm, 150, 200), seed
+        )
+        for seed in seeds
         for name, (documents, query, shared, arm) in rows.items()
     }
 
 
-def layer_rows():
-    """Query encoders by which of MiniLM's six layers they keep, aligned by the loss or by distance."""
-    kept = {
-        "6 layers": None,
-        "4 layers, the first": 4,
-        "4 layers, first and last": [0, 1, 4, 5],
-        "4 layers, first and last, by distance": [0, 1, 4, 5],
-        "2 layers, the first": 2,
-        "2 layers, first and last": [0, 5],
-        "2 layers, first and last, by distance": [0, 5],
-        "2 layers, first and last, by distance, 600 steps": [0, 5],
-    }
+COLLAPSE_PAIRS = (  # fixed before rows were trained with several seeds
+    *((f"{documents}; {ALIGNED[1]}", f"{documents}; {ALIGNED[0]}") for documents in DOCUMENTS),
+    *(
+        (f"mean, far, queries by mean; {arm}", "mean, far, queries by mean; no alignment")
+        for arm in ("alignment", "batch")
+    ),
+    *((f"{documents}; batch", f"{documents}; no alignment") for documents in ("cls", "cls of 4 layers")),
+    ("cls; alternating", "cls; no alignment"),
+    ("cls; alternating", "cls; alignment"),
+    *(
+        (f"cls; alignment, {what}", "cls; alignment")
+        for what in ("own projections", "random query encoder", "no self-attention")
+    ),
+)
+
+
+KEPT = {
+    "6 layers": None,
+    "4 layers, the first": 4,
+    "4 layers, first and last": [0, 1, 4, 5],
+    "4 layers, first and last, by distance": [0, 1, 4, 5],
+    "2 layers, the first": 2,
+    "2 layers, first and last": [0, 5],
+    "2 layers, first and last, by distance": [0, 5],
+    "2 layers, first and last, by distance, 600 steps": [0, 5],
+}
+
+
+def layer_rows(seeds):
+    """Query encoders by which of MiniLM's six layers they keep, aligned by the loss or by distance.
+
+    By name and seed, as `collapse_rows`.
+    """
     rows = {}
-    for name, layers in kept.items():
+    for seed, (name, layers) in product(seeds, KEPT.items()):
         query = Transformer("minilm", layers=layers), Mean()
         # The paper's δ calls cut encoders aligned at the start; so no δ, but the end of the estimate's fall.
         delta = None if layers is None else -1e6
@@ -140,5 +165,14 @@ def layer_rows():
         if "by distance" in name:
             changes = {"objective": PositiveDistance("v"), "mirror": True, "batch": 64, "cache": None}
             align = replace(align, **changes, stop=None)
-        rows[name] = recipe_of(name, model_of("mean", query, 64, True), [align, fine_tune])
+        model = model_of("mean", query, 64, True)
+        rows[name, seed] = recipe_of(f"{name}; seed {seed}", model, [align, fine_tune], seed)
     return rows
+
+
+WHOLE = "6 layers"
+LAYER_PAIRS = (  # fixed before rows were trained with several seeds
+    *((name, WHOLE) for name in KEPT if name != WHOLE),
+    *((f"{n} layers, first and last, by distance", f"{n} layers, first and last") for n in (2, 4)),
+    *((f"{n} layers, first and last", f"{n} layers, the first") for n in (2, 4)),
+)

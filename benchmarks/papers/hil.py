@@ -32,6 +32,7 @@ from benchmarks.common import (
     train_rows,
     training_collection,
 )
+from benchmarks.papers.gpu_maxsim import best_table
 from benchmarks.papers.hil_citadel import CITADELS, reranked
 from benchmarks.papers.hil_rows import ENSEMBLES, PAPER, Budget, rows
 from benchmarks.papers.hil_seeds import read, show_seeds
@@ -40,7 +41,7 @@ from benchmarks.papers.hil_tables import draw, show
 from counterpoint.config import restore
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
-from counterpoint.index.kernels import idf_of, maxsim_table
+from counterpoint.index.kernels import idf_of
 from counterpoint.learn import Train
 from counterpoint.loading import load_model
 from counterpoint.measure import evaluate
@@ -132,10 +133,11 @@ def part_scores(names, output, documents, queries):
         if on in of_row[row][2]:
             asked[at] = weighed(model, at, texts, asked[at])
     scores, inter = {part: [] for part in sets}, {part: [] for part in sets}
+    table = best_table()
     for piece in pieces(texts):
         encoded = model.encode_document(piece)
         for part, at in sets.items():
-            scores[part].append(maxsim_table(asked[at], encoded[at]))
+            scores[part].append(table(asked[at], encoded[at]))
             inter[part].append((means[part] @ mean_rows(encoded[at]).T).astype(np.float32))
         print(".", end="", file=sys.stderr, flush=True)
     weights = {row: said for row, (_, said, _) in of_row.items()}
@@ -203,7 +205,11 @@ def evaluate_collection(name, groups, citadels, arguments):
         "documents": len(names),
         "queries": len(queries),
         "easiest of the others": by_query[easy[-1]],
-        "BM25": {**bm25.measures, "easy": bm25.over(easy).measures["nDCG@10"]},
+        "BM25": {
+            **bm25.measures,
+            "easy": bm25.over(easy).measures["nDCG@10"],
+            "queries": dict(bm25.per_query["nDCG@10"]),
+        },
         "inter_iso": {f"{row}|{on}": float(values[top].mean()) for (row, on), values in inter.items()},
         "systems": {},
         "citadel": reranked(

@@ -17,12 +17,16 @@ CITADELS = ("CITADEL", "CITADEL-HIL")
 
 
 def citadel(name, budget):
-    """The recipe under a budget of `hil_rows`; its backbone stays as it is and its router learns."""
+    """The recipe under a budget of `hil_rows`: heads learn, and the backbone unless it is frozen."""
     found = load_recipe(name.lower())
     *fits, training = found.stages
     fits = [replace(fit, documents=fit.documents and budget.fitted) for fit in fits]
     same = {"steps": budget.steps, "batch": budget.batch, "negatives": (BM25Negatives(count=1, depth=50),)}
-    training = replace(training, **same, remember=4.0, lr=1e-3, evaluate_every=None, keep="last")
+    if budget.frozen:
+        learning = {"remember": 4.0, "lr": 1e-3}
+    else:
+        learning = {"remember": 0.0, "lr": 2e-5, "learn": ("*",), "lr_factors": {"query.heads.*": 10.0}}
+    training = replace(training, **same, **learning, evaluate_every=None, keep="last")
     data = DataSettings(development=None, held_out=0)
     return replace(found, name="row", stages=[*fits, training], data=data, seed=budget.seed)
 
@@ -38,7 +42,7 @@ def reranked(trained, place, documents, judged, first):
         first: a run of BM25, as deep as is reranked.
 
     Returns:
-        measures by name.
+        by name: nDCG@10, and `queries`, that of each query.
     """
     queries, qrels = judged
     found = {}
@@ -50,5 +54,6 @@ def reranked(trained, place, documents, judged, first):
             build_index(iter(documents), model, at, model.index_settings())
         with Index(at) as index:
             run = Searcher(index, model)(queries, first)
-        found[name] = dict(evaluate(run, qrels, ("nDCG@10",)).measures)
+        measured = evaluate(run, qrels, ("nDCG@10",))
+        found[name] = {**measured.measures, "queries": dict(measured.per_query["nDCG@10"])}
     return found

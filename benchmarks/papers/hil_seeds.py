@@ -17,11 +17,17 @@ QUESTIONS = {
     "what training beside L does to H": ("H of HIL", "H only"),
     "the whole hybrid beside H alone": ("HIL", "H only"),
     "L alone": ("L only", "ColBERT"),
+    "HIL beside BM25": ("HIL", "BM25"),
+    "ColBERT beside BM25": ("ColBERT", "BM25"),
+    "H driven apart, without z-scores and L": ("InterIso +0.3", "ColBERT"),
+    "reg_L": ("HIL", "HIL without reg_L"),
+    "reg_H": ("HIL", "HIL without reg_H"),
     "z-scores beside fixed scales": ("HIL", "HIL at fixed scales"),
     "λ = +0.3 in place of −0.3": ("HIL λ +0.3", "HIL"),
     "regularisers": ("HIL", "HIL without regularisers"),
     "the ensemble of two ColBERTs": ("ColBERT-λ", "ColBERT"),
     "training": ("ColBERT", "ColBERT, untrained"),
+    "CITADEL's, over BM25's hundred": ("CITADEL-HIL", "CITADEL"),
 }
 
 
@@ -34,13 +40,13 @@ def show_seeds(of_seed):
     """Print means over seeds, then the differences that `QUESTIONS` names."""
     if len(compared := {tuple(measured) for measured in of_seed.values()}) > 1:
         raise SystemExit(f"the seeds were evaluated on different collections: {sorted(compared)}")
-    systems = dict.fromkeys(
-        name for measured in of_seed.values() for one in measured.values() for name in one["systems"]
-    )
+    every = [one for measured in of_seed.values() for one in measured.values()]
+    systems = dict.fromkeys(name for one in every for name in one["systems"])
+    known = dict.fromkeys(name for one in every for name in _queries_in(one))
     print(f"nDCG@10 × 100, means over {', '.join(next(iter(of_seed.values())))}\n")
     print_table({name: _row(of_seed, name) for name in systems}, "row")
-    found = {(name, seed): queries for name in systems for seed, queries in _queries(of_seed, name).items()}
-    pairs = {what: pair for what, pair in QUESTIONS.items() if all(row in systems for row in pair)}
+    found = {(name, seed): queries for name in known for seed, queries in _queries(of_seed, name).items()}
+    pairs = {what: pair for what, pair in QUESTIONS.items() if all(row in known for row in pair)}
     lines = differences(found, pairs.values())
     print("\n" + "\n".join(f"- {what}: {first} − {second}" for what, (first, second) in pairs.items()) + "\n")
     print_table(lines, "difference of nDCG@10")
@@ -51,7 +57,15 @@ def _row(of_seed, name):
         measured for measured in of_seed.values() if all(name in m["systems"] for m in measured.values())
     ]
     row = {"seeds": str(len(having))}
-    for title, what in (("in full", "full"), ("BM25's hundred", "rerank"), ("BM25-easy", "easy")):
+    named = {
+        "in full": "full",
+        "BM25's hundred": "rerank",
+        "BM25-easy": "easy",
+        "HIL's hundred": "same",
+    }
+    if any(not one["systems"][name].get("same") for measured in having for one in measured.values()):
+        del named["HIL's hundred"]
+    for title, what in named.items():
         row[title] = spread([value(measured, name, what) for measured in having], 1)
     for title, of in (
         ("InterIso of H", lambda m: inter_iso(m, f"{name}|h") or inter_iso(m, f"{name}|tokens")),
@@ -68,8 +82,14 @@ def _queries(of_seed, name):
         seed: {
             f"{collection}/{query}": score
             for collection, one in measured.items()
-            for query, score in one["systems"][name]["queries"].items()
+            for query, score in _queries_in(one)[name].items()
         }
         for seed, measured in of_seed.items()
-        if all(name in one["systems"] for one in measured.values())
+        if all(name in _queries_in(one) for one in measured.values())
     }
+
+
+def _queries_in(one):
+    """Of a collection, by system: nDCG@10 of every query. BM25's, and CITADEL's over BM25's hundred, too."""
+    apart = {"BM25": one.get("BM25", {}), **one.get("citadel", {})}
+    return {name: found["queries"] for name, found in (apart | one["systems"]).items() if "queries" in found}

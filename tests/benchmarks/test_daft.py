@@ -1,7 +1,16 @@
-"""The columns of the benchmark of DAFT that are not measured but computed."""
+"""The rows of the benchmark of DAFT, and the columns that are not measured but computed."""
+
+import argparse
+from dataclasses import replace
 
 import pytest
-from benchmarks.papers.daft import savings
+from benchmarks.papers.daft import PAIRS, load, save, savings, show
+from benchmarks.papers.daft_measures import cells
+from benchmarks.papers.daft_rows import collapse_rows, layer_rows
+
+from counterpoint.recipe import check
+
+ROWS = {"collapse": collapse_rows, "layers": layer_rows}
 
 
 def test_savings_are_those_of_the_papers_table_2(golden):
@@ -10,3 +19,39 @@ def test_savings_are_those_of_the_papers_table_2(golden):
     assert [one["% less"] for one in found] == pytest.approx(case["expected"]["percent"], abs=case["tol"])
     assert found[0]["times faster"] == pytest.approx(case["expected"]["speedup_L2"], abs=case["tol"])
     assert slowest == {"% less": 0, "times faster": 1}
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_rows_differ_by_seed_alone_and_pairs_name_rows(what):
+    rows = ROWS[what]((1, 2))
+    names = list(dict.fromkeys(name for name, _ in rows))
+    assert list(rows) == [(name, seed) for seed in (1, 2) for name in names]  # a whole seed first
+    for (_, seed), recipe in rows.items():
+        assert check(recipe) == [] and recipe.seed == seed
+    for name in names:
+        one, other = (rows[name, seed] for seed in (1, 2))
+        assert replace(one, name=other.name, seed=2).to_toml() == other.to_toml()
+    assert {row for pair in PAIRS[what] for row in pair} <= set(names)
+
+
+def layers(seed, lost):
+    """A row of `layers` whose queries lose a little more from query to query."""
+    queries = {f"q{n}": 0.8 - lost - n / 100 for n in range(4)}
+    return {"loss": 4.0 + seed, "KL": "9 to 1", "queries": {"nDCG@10": queries, "R@100": queries}}
+
+
+def test_layers_are_compared_with_the_whole_over_seeds(tmp_path, capsys):
+    lost = {"6 layers": (0.0, 0.0, 0.0), "2 layers, first and last": (0.2, 0.3, 0.4)}
+    found = {(row, seed): layers(seed, each[seed - 1]) for row, each in lost.items() for seed in (1, 2, 3)}
+    table = cells(found)
+    assert table["6 layers"]["loss"] == "6.000 (5.000 to 7.000)"
+    assert table["2 layers, first and last"]["nDCG@10"] == "0.485 (0.385 to 0.585)"
+    assert table["6 layers"]["KL"] == "9 to 1; 9 to 1; 9 to 1"
+    arguments = argparse.Namespace(what="layers", json=tmp_path / "found.json")
+    save(found, arguments)
+    what, read = load(arguments.json)
+    assert what == "layers" and read == found
+    show(what, read)
+    printed = capsys.readouterr().out
+    # By hand: mean −.3, standard error .1/√3, Student's t with two degrees of freedom 4.3027.
+    assert "| 2 layers, first and last − 6 layers | -0.300 | -0.548 | -0.052 | 3 seeds |" in printed

@@ -6,16 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 from benchmarks.papers.daft import main
-from benchmarks.papers.daft_grid import (
-    CONSTANT,
-    RATES,
-    Cell,
-    cells,
-    contrasts,
-    differences_of,
-    grid_rows,
-)
+from benchmarks.papers.daft_grid import CONSTANT, RATES, Cell, contrasts, grid_rows
+from benchmarks.papers.daft_measures import cells, queries_of
 from benchmarks.papers.daft_rows import ALIGNED
+from benchmarks.papers.seeds import differences
 
 from counterpoint.measure import paired_t_test
 from counterpoint.recipe import check
@@ -25,8 +19,9 @@ CELLS = [Cell("mean, far", arm, rate) for arm, rate in product(ALIGNED, RATES)]
 
 def test_rows_with_and_without_alignment_have_the_same_rate_at_every_step():
     rows = grid_rows(["mean, far"], seeds=(0, 1), steps=350, align=200)
-    assert list(rows) == [(cell, seed) for seed, cell in product((0, 1), CELLS)]  # a whole seed first
-    for (cell, seed), recipe in rows.items():
+    assert list(rows) == [(str(cell), seed) for seed, cell in product((0, 1), CELLS)]  # a whole seed first
+    for (name, seed), recipe in rows.items():
+        cell = Cell(*name.split("; "))
         assert check(recipe) == [] and recipe.seed == seed
         assert not any(stage.stop for stage in recipe.stages)
         rates = [stage.lr for stage in recipe.stages for _ in range(stage.steps)]
@@ -51,16 +46,22 @@ def some(seeds=(0, 1, 2)):
     for seed, cell in product(seeds, CELLS):
         gained = [one + aligned + seed / 10 + gain for one, gain in zip(unaligned, gains, strict=True)]
         high = gained if cell.arm == "alignment" else unaligned
-        found[cell, seed] = row(*(low if cell.rate == CONSTANT else high))
+        found[str(cell), seed] = row(*(low if cell.rate == CONSTANT else high))
     return found
 
 
 def test_a_contrast_changes_the_arm_or_the_rate_alone():
-    found = contrasts(some())
+    names = [str(cell) for cell in CELLS]
+    found = contrasts(names)
     assert len(found) == 7
-    for treatment, control in found:
+    for pair in found:
+        treatment, control = (name.split("; ") for name in pair)
         assert sum(one != other for one, other in zip(treatment, control, strict=True)) == 1
-    assert len(contrasts({key: one for key, one in some().items() if key[0] != CELLS[0]})) == 4
+    assert len(contrasts(names[1:])) == 4
+
+
+def differences_of(found, measure):
+    return differences(queries_of(found, measure), contrasts(dict.fromkeys(name for name, _ in found)))
 
 
 def test_cells_have_the_mean_over_seeds_and_the_range():
@@ -122,10 +123,13 @@ def test_a_row_is_trained_and_measured_once(tmp_path, monkeypatch, capsys):
     main()
     assert "mean, far; alignment; 2e-04; 50 steps; seed 0: done" in capsys.readouterr().err
     first = json.loads(found.read_text())
-    ((name, values),) = first.items()
-    assert name == "mean, far; alignment; 2e-04; seed 0"
+    (values,) = first["rows"]
+    assert values["row"] == "mean, far; alignment; 2e-04" and values["seed"] == 0
     assert set(values["queries"]["nDCG@10"]) == {f"q{n}" for n in range(32, 40)}
     main()
     again = capsys.readouterr()
     assert "done" not in again.err and "| mean, far; alignment; 2e-04 | 0 |" in again.out
     assert json.loads(found.read_text()) == first
+    monkeypatch.setattr("sys.argv", ["daft", "show", "--json", str(found)])
+    main()
+    assert capsys.readouterr().out == again.out

@@ -44,3 +44,21 @@ def test_seeds_of_different_collections_are_refused(tmp_path):
     one = evaluated((0.6, 0.4), (0.5, 0.3))
     with pytest.raises(SystemExit, match="different collections"):
         show_seeds(read(saved(tmp_path, one={"med": one}, two={"cisi": one})))
+
+
+def test_bm25_and_citadel_are_compared_where_they_were_measured(tmp_path, capsys):
+    one = evaluated((0.6, 0.4), (0.5, 0.3))
+    one["BM25"] = {"nDCG@10": 0.4, "queries": {"a": 0.5, "b": 0.3}}
+    one["citadel"] = {
+        "CITADEL": {"nDCG@10": 0.4, "queries": {"a": 0.4, "b": 0.4}},
+        "CITADEL-HIL": {"nDCG@10": 0.3, "queries": {"a": 0.4, "b": 0.2}},
+    }
+    for system in one["systems"].values():
+        system["same"] = system["full"]
+    show_seeds(read(saved(tmp_path, one={"med": one})))
+    printed = capsys.readouterr().out
+    assert "- HIL beside BM25: HIL − BM25" in printed
+    assert "| HIL − BM25; seed one | 0.100 |" in printed
+    assert "| CITADEL-HIL − CITADEL; seed one | -0.100 |" in printed
+    assert "| BM25 | 1 |" not in printed  # it was not trained
+    assert "| HIL's hundred |" in printed

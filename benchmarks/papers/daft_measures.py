@@ -1,0 +1,95 @@
+"""What comes of a row of `daft.py`: it is trained once, and its log and its test queries are measured."""
+
+import json
+import tempfile
+from pathlib import Path
+from statistics import mean
+
+from benchmarks.common import folder_of, train_rows
+from benchmarks.papers.seeds import spread
+
+from counterpoint.data import open_collection
+from counterpoint.index import Index, build_index
+from counterpoint.loading import load_model
+from counterpoint.measure import evaluate
+from counterpoint.search import Searcher
+
+MEASURES = ("nDCG@10", "R@100")
+
+
+def carried_out(recipe, arguments):
+    """Train a row and measure it, unless that has been done: what its log says, and `queries`."""
+    train_rows({recipe.name: recipe}, folder_of, arguments, "--data", arguments.data)
+    folder = folder_of(recipe.name, arguments.output)
+    return {**described(folder), "queries": _per_query(folder, arguments.data)}
+
+
+def described(folder):
+    """What came of a run, from its log: the last losses, the last look at the vectors, and its alignment."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    ending = [line for line in lines if line["stage"] == "fine-tune"]
+    aligning = [line for line in lines if line["stage"] == "align"]
+    watched = [line for line in ending if "watch.v.document.cosine" in line][-1]
+    found = {"loss": mean([line["loss"] for line in ending if "loss" in line][-5:])}
+    for side in ("document", "query"):
+        for short, name in (("cos", "cosine"), ("rank", "rank")):
+            found[f"{short} {side[0]}"] = watched[f"watch.v.{side}.{name}"]
+    if estimates := [line["alignment.kl"] for line in lines if "alignment.kl" in line]:
+        found["KL"] = f"{estimates[0]:.0f} to {estimates[-1]:.0f}"
+    if aligning:
+        stopped = [line["stopped"] for line in aligning if "stopped" in line]
+        ended = stopped[0].split(":")[0] if stopped else "budget"
+        found["aligned"] = f"{aligning[-1]['step']} steps, {ended}"
+    return found
+
+
+def _per_query(folder, data):
+    """Each measure of every query of the test split; measured once."""
+    path = folder / "test.json"
+    if not path.is_file():
+        collection, model = open_collection(data, passage_words=None), load_model(folder)
+        settings = model.index_settings(lexical=None, codec="float32")
+        with tempfile.TemporaryDirectory() as place:
+            where = Path(place) / "index"
+            build_index(collection.documents(), model, where, settings, keep_model=False)
+            with Index(where) as index:
+                run = Searcher(index, model).run(collection.queries("test"), 100, workflow="hybrid")
+        found = evaluate(run, collection.qrels("test"), MEASURES).per_query
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps({name: dict(values) for name, values in found.items()}))
+        partial.rename(path)
+    return json.loads(path.read_text())
+
+
+def cells(found):
+    """By row: its seeds, and of each number the mean over them with the lowest and the highest.
+
+    Args:
+        found: by row and seed, what `carried_out` returned.
+    """
+    table = {}
+    for row in dict.fromkeys(row for row, _ in found):
+        seeds = {seed: measured for (one, seed), measured in found.items() if one == row}
+        first = next(iter(seeds.values()))
+        numbers = {
+            name: [measured[name] for measured in seeds.values()]
+            for name, value in first.items()
+            if isinstance(value, float)
+        }
+        numbers |= {
+            name: [mean(measured["queries"][name].values()) for measured in seeds.values()]
+            for name in first["queries"]
+        }
+        said = {
+            name: "; ".join(measured.get(name, "") for measured in seeds.values())
+            for name, value in first.items()
+            if isinstance(value, str)
+        }
+        ranges = {name: spread(values) for name, values in numbers.items()}
+        table[str(row)] = {"seeds": " ".join(map(str, seeds)), **ranges, **said}
+    return table
+
+
+def queries_of(found, measure):
+    """By row and seed: a measure of each query."""
+    return {key: measured["queries"][measure] for key, measured in found.items()}
