@@ -12,7 +12,8 @@ at two learning rates (`daft_grid.py`). Every row is a run of `counterpoint trai
 recipe is written beside it), so a benchmark that was stopped goes on where it was. Queries of the test split
 are searched once, after training. Which rows are compared with which was fixed beforehand.
 
-With `--json` every row is saved as soon as it has been measured; `show` prints what was saved.
+With `--json` every row is saved as soon as it has been measured; `show` prints what was saved, rows of the
+same command together, so seeds may be trained apart.
 """
 
 import json
@@ -62,11 +63,16 @@ def save(found, arguments):
     partial.replace(arguments.json)
 
 
-def load(path):
-    """What `save` wrote: which command it was, and its rows in the order of seeds."""
-    saved = json.loads(path.read_text(encoding="utf-8"))
-    rows = sorted(saved["rows"], key=lambda row: row["seed"])
-    return saved["what"], {(row.pop("row"), row.pop("seed")): row for row in rows}
+def load(paths):
+    """What `save` wrote into some files, by command: rows in the order of seeds, as `measured` has them."""
+    found = {}
+    for path in paths:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        found.setdefault(saved["what"], []).extend(saved["rows"])
+    return {
+        what: {(row.pop("row"), row.pop("seed")): row for row in sorted(rows, key=lambda row: row["seed"])}
+        for what, rows in found.items()
+    }
 
 
 def show(what, found):
@@ -152,8 +158,8 @@ def parsed():
 def main():
     arguments = parsed()
     if arguments.what == "show":
-        for path in arguments.json:
-            show(*load(path))
+        for what, found in load(arguments.json).items():
+            show(what, found)
         return
     recipes = recipes_of(arguments)
     found = measured(recipes, arguments)

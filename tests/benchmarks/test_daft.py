@@ -47,11 +47,13 @@ def test_layers_are_compared_with_the_whole_over_seeds(tmp_path, capsys):
     assert table["6 layers"]["loss"] == "6.000 (5.000 to 7.000)"
     assert table["2 layers, first and last"]["nDCG@10"] == "0.485 (0.385 to 0.585)"
     assert table["6 layers"]["KL"] == "9 to 1; 9 to 1; 9 to 1"
-    arguments = argparse.Namespace(what="layers", json=tmp_path / "found.json")
-    save(found, arguments)
-    what, read = load(arguments.json)
-    assert what == "layers" and read == found
-    show(what, read)
+    parts = [tmp_path / "one.json", tmp_path / "other.json"]
+    for path, seeds in zip(parts, ((2, 3), (1,)), strict=True):  # trained apart
+        part = {key: row for key, row in found.items() if key[1] in seeds}
+        save(part, argparse.Namespace(what="layers", json=path))
+    (read,) = load(parts).values()
+    assert read == found
+    show("layers", read)
     printed = capsys.readouterr().out
     # By hand: mean −.3, standard error .1/√3, Student's t with two degrees of freedom 4.3027.
     assert "| 2 layers, first and last − 6 layers | -0.300 | -0.548 | -0.052 | 3 seeds |" in printed
