@@ -89,7 +89,7 @@ def test_the_page_shows_what_is_printed(call):
 
 
 @pytest.mark.parametrize(
-    ("qps", "below", "above"), [(10, "250M", "300M"), (200, "50M", "60M")], ids=["10", "200"]
+    ("qps", "below", "above"), [(10, "250M", "300M"), (200, "100M", "120M")], ids=["10", "200"]
 )
 def test_the_page_says_where_another_engine_is_advised(qps, below, above, call):
     found = [planned(call, "--documents", size, "--qps", qps)["advice"]["way"] for size in (below, above)]
