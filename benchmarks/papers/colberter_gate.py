@@ -142,7 +142,7 @@ def run(arguments):
 def begin(arguments, texts):
     """What the JSON file has, or its beginning: the queries of every collection, in the order of values."""
     said = {"seed": arguments.seed, "steps": arguments.steps or STEPS}
-    said["queries"] = {name: one.queries for name, one in texts.items()}
+    said["queries"] = {name: one.queries for name, one in texts.items() if name != DEV}
     if not arguments.json.is_file():
         return {**said, "rows": {}}
     found = json.loads(arguments.json.read_text(encoding="utf-8"))
@@ -160,12 +160,19 @@ def row_of(recipe, data, folder, texts):
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     found = {"weights": model.search["weights"], "log": [json.loads(line) for line in lines[-1:]]}
     found["collections"] = {name: measured(model, one) for name, one in texts.items()}
+    held_out = found["collections"][DEV]
+    held_out["quality"] = {level: means_of(one) for level, one in held_out["quality"].items()}
     found["seconds"] = [round(trained - began, 1), round(time.monotonic() - trained, 1)]
     del model
     shutil.rmtree(folder, ignore_errors=True)
     gc.collect()
     torch.cuda.empty_cache()
     return found
+
+
+def means_of(values):
+    """Lists of one value, the mean: of held-out queries no more is needed."""
+    return {what: [float(np.mean(of_queries))] for what, of_queries in values.items()}
 
 
 def wait_for(path):

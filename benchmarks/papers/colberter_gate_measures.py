@@ -98,7 +98,6 @@ def words_of(batches):
     return numbers, [(word, class_of(word)) for word in spelt]
 
 
-@torch.inference_mode()
 def measured(model, texts):
     """Quality by workflow and threshold, what is dropped by class, and the most frequent words.
 
@@ -106,6 +105,16 @@ def measured(model, texts):
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = model.eval().to(device)
+    with torch.inference_mode():
+        pooled, words, gates = scored(model, texts, device)
+        quality = {level: ranked(pooled, of_words, texts) for level, of_words in words.items()}
+    quality[THRESHOLDS[0]] |= per_query("dense", run_of(pooled, texts), texts, ("nDCG@10", "R@100"))
+    dropped = {"rows": len(texts.numbers)} if gates is None else drops(gates, texts)
+    return {"documents": len(texts.documents), "quality": quality, **dropped}
+
+
+def scored(model, texts, device):
+    """Scores of all queries and documents by pooled vectors and, for every threshold, by words; all r."""
     levels = THRESHOLDS if "words" in model.encoder.gates else THRESHOLDS[:1]
     asked = encoded(model, texts.asked, device)
     dense, words, gates = [], {level: [] for level in levels}, []
@@ -119,12 +128,8 @@ def measured(model, texts):
             r = made["words" + BY_GATE]
             gates.append(r.values[..., 0][r.mask].float().cpu().numpy())
     weights = model.search["weights"]
-    pooled = weights["mean"] * torch.cat(dense, 1)
-    quality = {
-        level: ranked(pooled, weights["words"] * torch.cat(found, 1), texts) for level, found in words.items()
-    }
-    dropped = drops(np.concatenate(gates), texts) if gates else {"rows": len(texts.numbers)}
-    return {"documents": len(texts.documents), "quality": quality, **dropped}
+    of_words = {level: weights["words"] * torch.cat(found, 1) for level, found in words.items()}
+    return weights["mean"] * torch.cat(dense, 1), of_words, np.concatenate(gates) if gates else None
 
 
 def encoded(model, tokens, device):
@@ -140,20 +145,27 @@ def above(made, level):
 
 
 def ranked(pooled, words, texts):
-    """nDCG@10 of every query by workflow, and R@100 of the hybrid.
+    """Quality of every query, by workflow.
 
     `dense-words` refines the pooled vectors' best hundred; `hybrid` ranks all documents by the whole score.
     """
     whole = pooled + words
     first = pooled.topk(min(FIRST, pooled.shape[1]), 1).indices
-    runs = {"dense": run_of(pooled, texts), "words": run_of(words, texts), "hybrid": run_of(whole, texts)}
-    runs["dense-words"] = run_of(whole.gather(1, first), texts, first)
-    found = {}
-    for name, run in runs.items():
-        wanted = ("nDCG@10", "R@100") if name in ("hybrid", "dense") else ("nDCG@10",)
-        for measure, values in evaluate(run, texts.qrels, wanted).per_query.items():
-            found[f"{name} {measure}"] = [round(float(values[query]), 4) for query in texts.queries]
-    return found
+    refined = run_of(whole.gather(1, first), texts, first)
+    return {
+        **per_query("words", run_of(words, texts), texts, ("nDCG@10",)),
+        **per_query("hybrid", run_of(whole, texts), texts, ("nDCG@10", "R@100")),
+        **per_query("dense-words", refined, texts, ("nDCG@10",)),
+    }
+
+
+def per_query(workflow, run, texts, measures):
+    """Values in the order of `texts.queries`, by workflow and measure."""
+    found = evaluate(run, texts.qrels, measures).per_query
+    return {
+        f"{workflow} {measure}": [round(float(values[query]), 4) for query in texts.queries]
+        for measure, values in found.items()
+    }
 
 
 def run_of(scores, texts, places=None):

@@ -27,7 +27,7 @@ def show(seeds, teacher=None):
     states = {row: (row, NONE) for found in seeds for row in found["rows"]}
     if chosen is not None:
         states[f"{chosen[0]}, r above {chosen[1]}"] = chosen
-    collections = [name for name in seeds[0]["queries"] if name != DEV]
+    collections = list(seeds[0]["queries"])
     print(f"\nMeans over {', '.join(collections)}; over seeds, with the lowest and the highest\n")
     print_table({name: quality_row(seeds, state, collections) for name, state in states.items()}, "row")
     show_differences(seeds, states, collections, chosen)
@@ -109,7 +109,7 @@ def quality_row(seeds, state, collections):
     line = {"seeds": str(len(found))}
     for what in ("dense nDCG@10", "words nDCG@10", "dense-words nDCG@10", "hybrid nDCG@10", "hybrid R@100"):
         of_seed = [
-            mean(mean(one["collections"][name]["quality"][level][what]) for name in collections)
+            mean(value_of(one["collections"][name]["quality"], level, what) for name in collections)
             for one in found
         ]
         line[what] = spread(of_seed)
@@ -117,6 +117,11 @@ def quality_row(seeds, state, collections):
     line["vectors"] = spread([vectors(one, collections, level) for one in found], 1)
     line["weight of dense"] = spread([one["weights"]["mean"] for one in found], 2)
     return line
+
+
+def value_of(quality, level, what):
+    """The mean over queries; the pooled vectors alone do not depend on the threshold."""
+    return mean(quality[level].get(what) or quality[NONE][what])
 
 
 def vectors(row, collections, level):
