@@ -45,6 +45,7 @@ from benchmarks.papers.colberter_gate_tables import show
 from benchmarks.papers.colberter_rows import TEACHER
 
 from counterpoint.data import open_collection
+from counterpoint.errors import CounterpointError
 from counterpoint.files import write_atomically
 from counterpoint.index import Index, build_index
 from counterpoint.learn import BM25Negatives, CrossEncoderTeacher, Mining, drawn_lists, graded_lists
@@ -134,9 +135,14 @@ def run(arguments):
         if way.teacher not in data:
             lists = wait_for(lists_of(way.teacher, arguments.output))
             data[way.teacher] = read_recipe_data(recipe, lists, documents=collection)
-        found["rows"][name] = row_of(recipe, data[way.teacher], folder_of(name, own), texts)
+        try:
+            found["rows"][name] = row_of(recipe, data[way.teacher], folder_of(name, own), texts)
+        except (CounterpointError, RuntimeError) as error:  # the other rows go on without it
+            print(f"seed {arguments.seed}, {name}: {error}", file=sys.stderr, flush=True)
+            continue
         write_json(arguments.json, found)
-        print(f"seed {arguments.seed}, {name}: {found['rows'][name]['seconds']}", file=sys.stderr, flush=True)
+        seconds = found["rows"][name]["seconds"]
+        print(f"seed {arguments.seed}, {name}: {seconds}", file=sys.stderr, flush=True)
 
 
 def begin(arguments, texts):

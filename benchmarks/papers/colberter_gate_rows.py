@@ -6,8 +6,8 @@ rate of the projections, so it cannot close by its bias alone. Here r is also ex
 first: the released code draws the gate's weights, which spreads r around 1. `start_model` sets them to 0.
 
 `AGAIN` changes one property at a time, at the paper's α_CS of ¾. `OLD` changes all of them: the way of
-`colberter_rows.py` and of the shipped models, with as many steps as
-the others.
+`colberter_rows.py` and of the shipped models, with as many steps as the others. `OPEN` has no gate, to say
+what the gate costs with unit rows and with a frozen backbone.
 
 Without unit length a smaller r can be undone by a larger projection. So the level of r means little, and
 `separation` of `colberter_gate_measures.py`, which depends on the order alone, is reported next to what is
