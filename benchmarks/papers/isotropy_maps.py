@@ -12,7 +12,7 @@ BLOCK = 65_536  # rows read at a time
 
 
 class Chain:
-    """Maps one after the other, or none; NICE with bfloat16 if that is wished.
+    """Maps one after the other, or none, on the device of the rows; NICE with bfloat16 if that is wished.
 
     It is fitted with float32 products of that precision, since batch statistics in bfloat16 spoil the fit,
     and applied with its networks in bfloat16, which changes nothing to speak of.
@@ -26,6 +26,7 @@ class Chain:
         for place, step in enumerate(self.steps):
             if place:
                 rows = self.apply(self.steps[place - 1], rows)
+            step.setup().to(rows.device)
             with products("medium" if self.quick(step) else "highest"):
                 step.fit(rows.split(BLOCK))
         return self
@@ -41,7 +42,7 @@ class Chain:
         return rows
 
     def apply(self, step, rows):
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.quick(step)):
+        with torch.autocast(rows.device.type, torch.bfloat16, enabled=self.quick(step)):
             return apply(step, rows)
 
     def quick(self, step):
@@ -62,20 +63,26 @@ def products(precision):
 @torch.inference_mode()
 def apply(step, rows):
     found = [
-        step(Vectors(piece[None], torch.ones(1, len(piece), dtype=torch.bool))).values[0]
+        step(Vectors(piece[None], torch.ones(1, len(piece), dtype=torch.bool, device=rows.device))).values[0]
         for piece in rows.split(BLOCK)
     ]
     return torch.cat(found) if found else rows
 
 
 def chain_of(method, dim, rank, seed, options):
-    """A map by its name; MiniLM has components that never change, so flows come behind a rotation."""
+    """A map by its name.
+
+    MiniLM has components that never change, so flows come behind a rotation to a rank; without a rank, for
+    models that have none, they see the vectors themselves.
+    """
     training = FlowTraining(steps=options.steps, sample=options.rows, seed=seed)
-    turn = Whitening(dim, rank=rank, power=0.0)
+    turn = [] if rank is None else [Whitening(dim, rank=rank, power=0.0)]
+    left = rank or dim
     made = {
         "none": lambda: [],
         "whitening": lambda: [Whitening(dim)],
-        "NICE": lambda: [turn, Nice(rank, fitting=training)],
-        "Glow": lambda: [turn, Glow(rank, fitting=training)],
+        "half whitening": lambda: [Whitening(dim, power=-0.25)],
+        "NICE": lambda: [*turn, Nice(left, fitting=training)],
+        "Glow": lambda: [*turn, Glow(left, fitting=training)],
     }
     return Chain(made[method](), options.bfloat16)
