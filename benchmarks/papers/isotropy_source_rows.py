@@ -5,7 +5,7 @@ Rows, seeds and the rule were fixed before anything was measured on test queries
 
 from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, TokenVectors, Transformer
 from counterpoint.learn import (
-    BM25Negatives,
+    FromData,
     InterIso,
     MultiLabelMargin,
     PairwiseCrossEntropy,
@@ -39,7 +39,7 @@ def recipe(kind, variant, seed, steps, layers=LAYERS):
         variant: "pairwise" has the loss of Isotropic DR, "cross-entropy" ColBERT's own, "margin" RepBERT's
             own over inner products, "anisotropic" that of Isotropic DR and HIL's regulariser.
         seed: of the draws.
-        steps: of 16 queries, each with a positive and one of BM25's negatives.
+        steps: of 16 queries, each with a positive and a negative that is drawn from its list.
         layers: of MiniLM, from the first.
     """
     if kind == "ColBERT":
@@ -54,7 +54,7 @@ def recipe(kind, variant, seed, steps, layers=LAYERS):
     }[variant]
     encoder = Encoder(Transformer("minilm", layers=layers), {on: head}, **texts())
     training = Train(
-        objective, scorer, steps=steps, batch=16, negatives=(BM25Negatives(count=1),), lr=2e-5, keep="last"
+        objective, scorer, steps=steps, batch=16, negatives=(FromData(count=1),), lr=2e-5, keep="last"
     )
     return Recipe(
         name="row",

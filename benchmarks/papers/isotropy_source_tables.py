@@ -5,7 +5,7 @@ from statistics import mean
 from benchmarks.papers.seeds import differences, print_table, spread
 
 METHODS = ("whitening", "half whitening", "whitening, target's mean", "Glow", "NICE")
-ISOTROPY = ("I(W)", "I(W)±", "avgcos")
+ISOTROPY = ("I(W)", "avgcos")
 CONTROL = "without a cone"  # in the names of rows
 
 

@@ -14,7 +14,7 @@ from counterpoint.measure import evaluate
 from counterpoint.search import Run
 
 TRAINING, HELD_OUT, TEST = 1600, 100, 150  # queries of a source; of other collections, all test queries
-DOCUMENTS, FITTED = 2000, 6000  # searched, of a collection; that maps may be fitted to, of a source
+DOCUMENTS, FITTED = 2000, 5000  # searched, of a collection; that maps may be fitted to, of a source
 DEPTH = 100  # documents of BM25 that are reranked
 BUDGET = 16_384  # positions encoded at a time
 TOGETHER = 8  # queries scored at a time
@@ -26,7 +26,7 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 @dataclass
 class Part:
-    """Some queries of a collection, in a fixed order, and BM25's best documents of each."""
+    """Some queries of a collection in a fixed order, their judgements, and BM25's best documents of each."""
 
     queries: dict
     qrels: dict
@@ -74,7 +74,7 @@ def draw(path, source):
     ids = [document for document in order if document in judged]
     ids += [document for document in order if document not in judged][: max(0, DOCUMENTS - len(ids))]
     texts = {document: every[document] for document in ids}
-    parts = {part: Part(*found, candidates(part, *found, texts)) for part, found in drawn.items()}
+    parts = {part: Part(*found, candidates(*found, texts)) for part, found in drawn.items()}
     return Drawn(path.name, texts, parts, [every[document] for document in order[:FITTED]])
 
 
@@ -86,25 +86,31 @@ def some(collection, split, count, random):
     return {query: queries[query] for query in kept}, {query: qrels[query] for query in kept}
 
 
-def candidates(part, queries, qrels, texts):
-    """BM25's best documents of each query; training has its own negatives."""
-    run = {} if part == "train" else first_stage(DevelopmentSet(queries, texts, qrels), DEPTH)
-    return {query: [document for document, _ in run[query]] for query in (queries if run else ())}
+def candidates(queries, qrels, texts):
+    """BM25's best documents of each query."""
+    run = first_stage(DevelopmentSet(queries, texts, qrels), DEPTH)
+    return {query: [document for document, _ in run[query]] for query in queries}
 
 
 def write(drawn, folder):
-    """A source's documents and training queries as a collection."""
-    (folder / "qrels").mkdir(parents=True, exist_ok=True)
-    train = drawn.parts["train"]
-    corpus = [{"_id": name, "title": "", "text": text} for name, text in drawn.texts.items()]
-    queries = [{"_id": name, "text": text} for name, text in train.queries.items()]
-    for name, records in (("corpus", corpus), ("queries", queries)):
-        lines = "".join(json.dumps(record) + "\n" for record in records)
-        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    judged = [f"{query}\t{d}\t{grade}\n" for query, of in train.qrels.items() for d, grade in of.items()]
-    lines = "query-id\tcorpus-id\tscore\n" + "".join(judged)
-    (folder / "qrels" / "train.tsv").write_text(lines, encoding="utf-8")
-    return folder
+    """A source's documents and training queries as a collection, and its triples as n-way lists.
+
+    The negatives of a list are BM25's best documents, found once for all rows.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    train, triples = drawn.parts["train"], folder.with_suffix(".jsonl")
+    lines(folder / "corpus.jsonl", [{"_id": name, "text": text} for name, text in drawn.texts.items()])
+    lines(folder / "queries.jsonl", [{"_id": name, "text": text} for name, text in train.queries.items()])
+    lists = []
+    for query, grades in train.qrels.items():
+        negatives = [document for document in train.first[query] if document not in grades]
+        lists += [[query, document, *negatives] for document, grade in grades.items() if grade > 0]
+    lines(triples, lists)
+    return folder, triples
+
+
+def lines(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
 # -- vectors --------------------------------------------------------------------------------------------

@@ -16,15 +16,18 @@ measured on test queries:
 - Choice: with seed 0 all variants of `isotropy_source_rows.py` are trained. The one with the highest nDCG@10
   on the held-out queries is taken, of those whose mean cosine on training documents is at least .2.
   Its tokens count for ColBERT, and its means for RepBERT.
-- Maps: `METHODS`, fitted to four of five documents of the source, drawn by the seed, and 100 training
+- Maps: those of `PASSES`, fitted to four of five documents of the source, drawn by the seed, and 100 training
   queries. Seeds 0 to 2 are those of the fine-tuning and of the maps.
 - "In" is the source's own test, "out" all other targets. A query's value out of distribution is the mean over
   the sources that are not its own.
 - Control: the same on all six layers with the paper's loss, which is hardly a cone: whitening alone.
 
+I(W) is of one sign, as in print. Rows are measured in the order of `PASSES`, all seeds of one, then the next.
+
 The questions are in `isotropy_source_tables.py`. Every row is written to the JSON as soon as it is measured.
 """
 
+import itertools
 import json
 import shutil
 import time
@@ -51,8 +54,8 @@ OTHERS = ("cranfield", "cisi", "med", "cacm")
 SEEDS = (0, 1, 2)
 LEVELS = {"ColBERT": ("token",), "RepBERT": ("token", "sequence")}
 CLOSED = ("whitening", "half whitening", "whitening, target's mean")
-METHODS = (*CLOSED, "Glow", "NICE")
-STEPS = {"Glow": 500, "NICE": 300}
+STEPS = {"Glow": 400, "NICE": 300}
+PASSES = ((True, CLOSED), (True, ("Glow",)), (False, CLOSED), (True, ("NICE",)))  # what matters most first
 QUERIES, TOKENS = 100, 60_000  # of a source: training queries, and rows at most, that maps are fitted to
 SAMPLE = 1000  # rows of each side that isotropy is measured on
 ALL_LAYERS = 6
@@ -66,7 +69,7 @@ class Source:
         names = (*SOURCES, *OTHERS)
         self.targets = {name: draw(options.data / name, name in SOURCES) for name in names}
         self.own = self.targets[options.source]
-        self.folder = write(self.own, options.work / options.source / "collection")
+        self.data = write(self.own, options.work / options.source / "collection")
         reader = encoder_of("minilm")
         self.read = {
             name: (
@@ -97,13 +100,10 @@ class Source:
         folder = self.options.work / self.options.source / name
         if not (folder / "model").is_dir():
             row = recipe(kind, variant, seed, self.options.steps, layers)
-            train(row, self.folder, folder, resume=folder.is_dir())
+            collection, triples = self.data
+            train(row, triples, folder, documents=collection, resume=folder.is_dir())
+            shutil.rmtree(folder / "checkpoints")
         return encoder_of(str(folder))
-
-    def forget(self):
-        """Delete the runs: they are many, and measured."""
-        for folder in (self.options.work / self.options.source).glob("*BERT-*"):
-            shutil.rmtree(folder)
 
 
 def encoder_of(backbone):
@@ -169,7 +169,7 @@ def fitted(method, rows, seed):
 
 
 def measure(source, model, encoder, methods):
-    """Rows of a model without a map and with each, on all targets.
+    """Rows of a model with each map on all targets, and with whitening also without one.
 
     Args:
         source: where they are added.
@@ -183,7 +183,8 @@ def measure(source, model, encoder, methods):
         for name, read in source.read.items()
     }
     fit = [states(encoder, read, side) for read, side in zip(source.fit, ("document", "query"), strict=True)]
-    add(source, model, "none", {name: on_target(source, name, kind, "token", held) for name in held})
+    if "whitening" in methods:
+        add(source, model, "none", {name: on_target(source, name, kind, "token", held) for name in held})
     for method in methods:
         for level in LEVELS[kind]:
             rows = fit_rows(*fit, level, seed)
@@ -211,7 +212,6 @@ def on_target(source, name, kind, level, held, chain=None):
     return {
         "nDCG@10": ndcg(source.targets[name], "test", queries, documents),
         "I(W)": partition_isotropy(rows, signs="positive"),
-        "I(W)±": partition_isotropy(rows),
         "avgcos": mean_cosine(rows),
     }
 
@@ -224,17 +224,13 @@ def add(source, model, name, targets):
 def run(options):
     source = Source(options)
     source.save("texts")
-    for seed in SEEDS:
-        for kind in VARIANTS:
-            variant = source.found["chosen"].get(kind) or choose(source, kind)
-            model = {"kind": kind, "seed": seed, "cone": True}
-            measure(source, model, source.trained(kind, variant, seed, LAYERS), METHODS)
-        source.forget()
-    for seed in SEEDS:
-        for kind in VARIANTS:
-            model = {"kind": kind, "seed": seed, "cone": False}
-            measure(source, model, source.trained(kind, "pairwise", seed, ALL_LAYERS), CLOSED)
-        source.forget()
+    for cone, methods in PASSES:
+        for seed, kind in itertools.product(SEEDS, VARIANTS):
+            variant, layers = "pairwise", ALL_LAYERS
+            if cone:
+                variant, layers = source.found["chosen"].get(kind) or choose(source, kind), LAYERS
+            encoder = source.trained(kind, variant, seed, layers)
+            measure(source, {"kind": kind, "seed": seed, "cone": cone}, encoder, methods)
 
 
 def main():
