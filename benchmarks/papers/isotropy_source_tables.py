@@ -39,11 +39,11 @@ def collected(files, kind):
     Rows are of three parts: "in", "out", and "out, sources" (queries that some source's own model can rank).
     A row and seed that not all sources have is left out.
     """
-    values, shapes = {}, {}
+    values, shapes, sources = {}, {}, {one["source"] for one in files}
     for one in files:
         for row in one["rows"]:
             if row["kind"] == kind:
-                for name, queries, shape in parts_of(one, row):
+                for name, queries, shape in parts_of(one, row, sources):
                     shapes.setdefault(name, []).append(shape)
                     there = values.setdefault((name, row["seed"]), {}).setdefault(one["source"], {})
                     there |= queries
@@ -58,10 +58,9 @@ def collected(files, kind):
     return found, rows
 
 
-def parts_of(one, row):
+def parts_of(one, row, sources):
     """(name, nDCG@10 of queries, isotropy) of the targets of a row."""
     name = row["row"] if row["cone"] else f"{row['row']}, {CONTROL}"
-    sources = {target for target in one["queries"] if not is_other(target)}
     for target, measured in row["targets"].items():
         asked = one["queries"][target]
         queries = {f"{target}/{query}": v for query, v in zip(asked, measured["nDCG@10"], strict=True)}
@@ -69,10 +68,6 @@ def parts_of(one, row):
         yield f"{where}: {name}", queries, measured
         if where == "out" and target in sources:
             yield f"out, sources: {name}", queries, measured
-
-
-def is_other(target):
-    return target in ("cranfield", "cisi", "med", "cacm")
 
 
 def averaged(of_sources):

@@ -102,7 +102,7 @@ class Source:
             row = recipe(kind, variant, seed, self.options.steps, layers)
             collection, triples = self.data
             train(row, triples, folder, documents=collection, resume=folder.is_dir())
-            shutil.rmtree(folder / "checkpoints")
+            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         return encoder_of(str(folder))
 
 
