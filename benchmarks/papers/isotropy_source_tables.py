@@ -12,6 +12,9 @@ CONTROL = "without a cone"  # in the names of rows
 def show(files):
     """Print what was chosen, and for each kind of model its rows, the differences, and those of each pair."""
     print_table(dict(choices(files)), "source, model, variant")
+    for one in files:
+        for error in one["errors"]:
+            print(f"- {one['source']}: {error}")
     for kind in dict.fromkeys(row["kind"] for one in files for row in one["rows"]):
         found, rows = collected(files, kind)
         print(f"\n## {kind}\n")

@@ -44,7 +44,7 @@ from benchmarks.papers.isotropy_source_tables import show
 from benchmarks.papers.isotropy_source_vectors import DEVICE, Rows, draw, ndcg, states, write
 
 from counterpoint.encode import Encoder, TokenVectors, Transformer
-from counterpoint.errors import DataError
+from counterpoint.errors import CounterpointError
 from counterpoint.measure.alignment import mean_cosine
 from counterpoint.measure.isotropy import partition_isotropy
 from counterpoint.recipe import train
@@ -59,6 +59,7 @@ PASSES = ((True, CLOSED), (True, ("Glow",)), (False, CLOSED), (True, ("NICE",)))
 QUERIES, TOKENS = 100, 60_000  # of a source: training queries, and rows at most, that maps are fitted to
 SAMPLE = 1000  # rows of each side that isotropy is measured on
 ALL_LAYERS = 6
+FAULTS = (CounterpointError, RuntimeError)  # a flow without a density, a full GPU: other rows go on
 
 
 class Source:
@@ -83,7 +84,7 @@ class Source:
         self.fit = reader.rows(self.own.fit, "document"), reader.rows(asked["train"][:QUERIES], "query")
         queries = {name: list(drawn.parts["test"].queries) for name, drawn in self.targets.items()}
         found = {"source": options.source, "steps": options.steps, "queries": queries}
-        self.found = {**found, "variants": {}, "chosen": {}, "rows": [], "seconds": {}}
+        self.found = {**found, "variants": {}, "chosen": {}, "rows": [], "errors": [], "seconds": {}}
         self.started = time.perf_counter()
 
     def save(self, what):
@@ -93,6 +94,10 @@ class Source:
         partial.write_text(json.dumps(self.found), encoding="utf-8")
         partial.replace(self.options.json)
         print(f"{self.options.source}: {what}, {self.found['seconds'][what]} s", flush=True)
+
+    def failed(self, what, error):
+        self.found["errors"].append(f"{what}: {error!r}")
+        self.save("an error")
 
     def trained(self, kind, variant, seed, layers):
         """The backbone of a row, trained unless it has been."""
@@ -189,14 +194,13 @@ def measure(source, model, encoder, methods):
         for level in LEVELS[kind]:
             rows = fit_rows(*fit, level, seed)
             try:
-                chain = fitted(method, rows, seed)
-            except DataError as error:  # a flow without a density: the other rows go on
-                print(f"{source.own.name}: {kind}, {level}, {method}: {error}", flush=True)
+                chain, targets = fitted(method, rows, seed), {}
+                for name in held:
+                    own = centred(chain, held[name][0], level) if "target" in method else chain
+                    targets[name] = on_target(source, name, kind, level, held, own)
+            except FAULTS as error:
+                source.failed(f"{model}, {level}, {method}", error)
                 continue
-            targets = {}
-            for name in held:
-                own = centred(chain, held[name][0], level) if "target" in method else chain
-                targets[name] = on_target(source, name, kind, level, held, own)
             add(source, model, f"{level}, {method}", targets)
 
 
@@ -226,11 +230,19 @@ def run(options):
     source.save("texts")
     for cone, methods in PASSES:
         for seed, kind in itertools.product(SEEDS, VARIANTS):
-            variant, layers = "pairwise", ALL_LAYERS
-            if cone:
-                variant, layers = source.found["chosen"].get(kind) or choose(source, kind), LAYERS
-            encoder = source.trained(kind, variant, seed, layers)
-            measure(source, {"kind": kind, "seed": seed, "cone": cone}, encoder, methods)
+            model = {"kind": kind, "seed": seed, "cone": cone}
+            try:
+                measure(source, model, encoder_for(source, model), methods)
+            except FAULTS as error:
+                source.failed(model, error)
+
+
+def encoder_for(source, model):
+    """The control, or the variant that the rule chooses the first time."""
+    kind, seed = model["kind"], model["seed"]
+    if not model["cone"]:
+        return source.trained(kind, "pairwise", seed, ALL_LAYERS)
+    return source.trained(kind, source.found["chosen"].get(kind) or choose(source, kind), seed, LAYERS)
 
 
 def main():
@@ -246,6 +258,7 @@ def main():
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="Whitening|Glow|Nice")
     if options.what == "run":
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         run(options)
     else:
         show([json.loads(path.read_text(encoding="utf-8")) for path in options.json])

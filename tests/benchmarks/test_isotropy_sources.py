@@ -65,7 +65,7 @@ def a_file(source, gain):
     variants = {"ColBERT": {"pairwise": {"avgcos": 0.25, "nDCG@10": 0.5}}}
     return {
         "source": source, "queries": asked, "variants": variants, "chosen": {"ColBERT": "pairwise"},
-        "rows": rows,
+        "rows": rows, "errors": [],
     }  # fmt: skip
 
 
@@ -132,7 +132,8 @@ def test_a_source_is_trained_chosen_mapped_and_measured(tmp_path, monkeypatch):
         Namespace(source="b", data=tmp_path, work=tmp_path / "work", json=tmp_path / "b.json", steps=2)
     )
     found = json.loads((tmp_path / "b.json").read_text())
-    assert found["chosen"] == {"RepBERT": "margin"} and found["variants"]["RepBERT"]["margin"]["avgcos"] > 0.2
+    assert found["errors"] == [] and found["chosen"] == {"RepBERT": "margin"}
+    assert found["variants"]["RepBERT"]["margin"]["avgcos"] > 0.2
     measured = [(row["cone"], row["row"]) for row in found["rows"]]
     closed = [f"{level}, {method}" for method in sources.CLOSED for level in ("token", "sequence")]
     flows = [[(True, f"{level}, {flow}") for level in ("token", "sequence")] for flow in ("Glow", "NICE")]
