@@ -17,7 +17,7 @@ def write_start(folder, fresh, seed, source="roc:naive"):
     """Save the model of a recipe whose upper `fresh` layers are new; a folder that is there is kept."""
     if folder.is_dir():
         return
-    model = load_recipe(source).model.copy().setup()
+    model = load_recipe(source).copy().declared_model().setup()
     torch.manual_seed(seed)
     new = Transformer("minilm", random=True).setup().model_.encoder.layer
     layers = model.encoder.query.backbone.model_.encoder.layer

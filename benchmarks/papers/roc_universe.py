@@ -234,7 +234,10 @@ def begun(scene):
     """What no row changes: the queries, and BM25."""
     asked, names, tests = scene.asked, scene.searched.names, scene.asked.questions
     words = {document.id: words_in(document.full_text) for document in scene.searched.documents}
-    relevant = [[words[d] for d, grade in grades.items() if grade > 0] for grades in asked.qrels.values()]
+    relevant = [
+        [words[d] for d, grade in grades.items() if grade > 0 and d in words]
+        for grades in asked.qrels.values()
+    ]
     perturbed = tests.values(asked.run(scene.perturbed.bm25, names), ["RR@10"])
     return {
         "documents": len(names),
