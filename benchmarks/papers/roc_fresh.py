@@ -5,9 +5,10 @@ which all of its rows begin. `CANDIDATES` are the numbers of new layers that are
 """
 
 import torch
+from benchmarks.papers.roc_rows import SIZES
 
 from counterpoint.encode import Transformer
-from counterpoint.recipe import load_recipe
+from counterpoint.recipe import change, load_recipe
 
 CANDIDATES = (2, 3, 4, 6)  # new layers, of MiniLM's six
 FAILURES = 0.2  # of the queries: the dense half must fail on more
@@ -17,7 +18,8 @@ def write_start(folder, fresh, seed, source="roc:naive"):
     """Save the model of a recipe whose upper `fresh` layers are new; a folder that is there is kept."""
     if folder.is_dir():
         return
-    model = load_recipe(source).copy().declared_model().setup()
+    sizes = [f"model.encoder.query.{side}.max_length={n}" for side, n in SIZES.items()]
+    model = change(load_recipe(source), sizes).declared_model().setup()
     torch.manual_seed(seed)
     new = Transformer("minilm", random=True).setup().model_.encoder.layer
     layers = model.encoder.query.backbone.model_.encoder.layer

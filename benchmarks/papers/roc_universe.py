@@ -20,7 +20,9 @@ that are in training. It saves after each row. `seeds` prints what was saved, wi
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from benchmarks.common import add_commands, folder_of, parser_of, train_rows, training_collection
@@ -50,8 +52,8 @@ POOL = ("nq-qed", "squad11-dev", "medquad", "perspectrum")
 ASKED = {"nq-qed": "dev", "squad11-dev": "test", "medquad": "test", "perspectrum": "test"}
 ROWS = (NAIVE, OURS, CLEAR, "I", "E")
 SEEDS = (1, 2, 3)
-STEPS, BATCH, RATE = 600, 32, 1e-4  # the rate of new layers, five times that of trained ones
-QUERIES, HELD_OUT, MOST = 4000, 100, 400  # of each collection: trained on, held out, asked at most
+STEPS, BATCH, RATE = 500, 32, 1e-4  # the rate of new layers, five times that of trained ones
+QUERIES, HELD_OUT, MOST = 3000, 100, 400  # of each collection: trained on, held out, asked at most
 GRID = tuple(at / 10 for at in range(21))  # the paper's
 
 
@@ -62,9 +64,13 @@ def name_of(fresh, seed, row):
     return f"{fresh} new, seed {seed}, {row}"
 
 
+def start_of(fresh, seed, output):
+    return output / f"start-{fresh}-{seed}"
+
+
 def recipe_of(fresh, seed, row, arguments):
     """A row that learns from the start of its seed."""
-    start = arguments.output / f"start-{fresh}-{seed}"
+    start = start_of(fresh, seed, arguments.output)
     write_start(start, fresh, seed)
     budget = Budget(arguments.steps, BATCH, all_layers=True, seed=seed)
     made = vectors(EMBEDDING[row], budget)
@@ -72,11 +78,14 @@ def recipe_of(fresh, seed, row, arguments):
     return replace(made, stages=[stage], start=str(start))
 
 
-def trained(wanted, arguments):
-    """Train rows, given as (new layers, seed, row)."""
+def training_of(wanted, arguments):
+    """The training of rows, given as (new layers, seed, row): a call without arguments.
+
+    The collection and the starts are there when this returns.
+    """
     drawn = collection_of(arguments)
     recipes = {name_of(*one): recipe_of(*one, arguments) for one in wanted}
-    train_rows(recipes, folder_of, arguments, "--data", drawn)
+    return partial(train_rows, recipes, folder_of, arguments, "--data", drawn)
 
 
 def collection_of(arguments):
@@ -90,15 +99,18 @@ def collection_of(arguments):
 
 def starts(arguments):
     """Train the naive sum from each candidate, and choose by the queries held out."""
-    trained([(fresh, SEEDS[0], NAIVE) for fresh in CANDIDATES], arguments)
-    searched, tried = Searched(arguments), {}
-    held = searched.ask(held_out(arguments))
+    train, tried = training_of([(fresh, SEEDS[0], NAIVE) for fresh in CANDIDATES], arguments), {}
+    with ThreadPoolExecutor(1) as pool:
+        training = pool.submit(train)
+        searched = Searched(arguments)
+        held = searched.ask(held_out(arguments))
+        training.result()
     bm25 = failures(held.run(held.bm25, searched.names), held.qrels)
     asked = len(held.qrels)
     for fresh in CANDIDATES:
         folders = {
             "dense": folder_of(name_of(fresh, SEEDS[0], NAIVE), arguments.output) / "model",
-            "start": arguments.output / f"start-{fresh}-{SEEDS[0]}",
+            "start": start_of(fresh, SEEDS[0], arguments.output),
         }
         missed = {name: failed(folder, searched, held) for name, folder in folders.items()}
         tried[fresh] = {name: len(queries) / asked for name, queries in missed.items()}
@@ -146,7 +158,7 @@ class Searched:
         self.output = arguments.output
         self.documents = all_documents(arguments.data, POOL)
         self.names = [document.id for document in self.documents]
-        self.encoder = load_model(next(self.output.glob("start-*"))).setup().encoder.query
+        self.encoder = load_model(start_of(CANDIDATES[0], SEEDS[0], self.output)).setup().encoder.query
         self.texts = self.tokens([document.full_text for document in self.documents], "document")
 
     def tokens(self, texts, side):
@@ -306,7 +318,7 @@ def main():
     elif arguments.what == "train":
         fresh = json.loads(arguments.json.read_text(encoding="utf-8"))["new layers"]
         rows = arguments.rows or ROWS
-        trained([(fresh, seed, row) for seed in arguments.seeds for row in rows], arguments)
+        training_of([(fresh, seed, row) for seed in arguments.seeds for row in rows], arguments)()
     elif arguments.what == "evaluate":
         evaluate(arguments)
     else:

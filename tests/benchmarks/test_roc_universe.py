@@ -125,7 +125,7 @@ def test_a_start_is_chosen_and_rows_are_evaluated_and_shown(data, tmp_path, monk
     assert choice["met"] is False and choice["queries"] == 16  # nothing has learnt
     fresh = choice["new layers"]
     wanted = [(fresh, 1, row) for row in ROWS] + [(fresh, 2, NAIVE), (fresh, 2, OURS)]
-    roc_universe.trained(wanted, arguments)
+    roc_universe.training_of(wanted, arguments)()
     assert (folder_of(name_of(fresh, 2, OURS), arguments.output) / "model").exists()
     evaluate(arguments)
     saved = json.loads(arguments.save.read_text())
