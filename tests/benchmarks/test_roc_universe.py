@@ -23,6 +23,8 @@ from counterpoint.recipe import check
 WORDS = "whale sea oak ship old wood animal ocean salt timber large vessel river stone".split()
 
 
+@pytest.mark.minilm
+@pytest.mark.slow
 def test_only_upper_layers_are_new_and_a_seed_has_its_own(tmp_path):
     layers = {}
     for name, fresh, seed in (("a", 2, 1), ("b", 2, 2), ("c", 6, 1)):
@@ -54,6 +56,7 @@ def test_the_start_is_chosen_by_a_rule(dense, start, taken):
     assert chosen(tried) == taken
 
 
+@pytest.mark.minilm
 def test_rows_learn_from_their_seed_s_start_and_differ_in_what_the_paper_says(tmp_path):
     made = {row: recipe_of(3, 2, row, Namespace(output=tmp_path, steps=7)) for row in ROWS}
     for recipe in made.values():
@@ -104,6 +107,8 @@ def data(tmp_path):
     return tmp_path / "data"
 
 
+@pytest.mark.minilm
+@pytest.mark.slow
 def test_a_start_is_chosen_and_rows_are_evaluated_and_shown(data, tmp_path, monkeypatch, capsys):
     """Without training: the starts take the places of the rows."""
 
