@@ -90,7 +90,7 @@ def _rows(saved, group):
 
 
 def _digits(what):
-    return 3 if what.startswith(("RoC", "fail", "dense fail", "|")) else 1
+    return 3 if what.startswith(("RoC", "fail", "dense fail", "D ")) else 1
 
 
 def _cell(saved, seed, row, kept):
@@ -109,8 +109,8 @@ def _cell(saved, seed, row, kept):
         "hybrid AP": mean(HYBRID[row], "AP"),
         f"hybrid AP{ALIKE}": mean(HYBRID[row] + ALIKE, "AP"),
         "hybrid R@100": mean(HYBRID[row], "R@100"),
-        "|D − S|": alone,
-        "|D ∩ S|": both,
+        "D − S": alone,
+        "D ∩ S": both,
         "failures": failures,
         "dense failures": 1 - alone - both,
         "RoC@10": roc,

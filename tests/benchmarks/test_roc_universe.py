@@ -127,19 +127,19 @@ def test_a_start_is_chosen_and_rows_are_evaluated_and_shown(data, tmp_path, monk
     arguments = Namespace(**paths, save=tmp_path / "found.json", rows=None, steps=1, jobs=1, wait=0)
     starts(arguments)
     choice = json.loads(arguments.json.read_text())
-    assert choice["met"] is False and choice["queries"] == 16  # nothing has learnt
+    assert choice["met"] is False and choice["queries"] == 12  # nothing has learnt
     fresh = choice["new layers"]
     wanted = [(fresh, 1, row) for row in ROWS] + [(fresh, 2, NAIVE), (fresh, 2, OURS)]
     roc_universe.training_of(wanted, arguments)()
     assert (folder_of(name_of(fresh, 2, OURS), arguments.output) / "model").exists()
     evaluate(arguments)
     saved = json.loads(arguments.save.read_text())
-    assert saved["documents"] == 120 and len(saved["queries"]) == 40 and saved["changed"]["replaced"] > 0
+    assert saved["documents"] == 180 and len(saved["queries"]) == 60 and saved["changed"]["replaced"] > 0
     assert list(saved["seeds"]["1"]["weights"]) == list(ROWS)
     assert list(saved["seeds"]["2"]["weights"]) == [NAIVE, OURS]
     first = saved["seeds"]["1"]["systems"]
     assert first["BM25 + E"] == first[f"BM25 + {NAIVE}"]  # the same model
-    assert all(len(values) == 40 for system in first.values() for values in system.values())
+    assert all(len(values) == 60 for system in first.values() for values in system.values())
     show_seeds(saved)
     printed = capsys.readouterr().out
     assert "| I + E − dense | 0.000 |" in printed and "seed 2, E: not trained" in printed
