@@ -140,7 +140,7 @@ def failed(folder, searched, held):
 
 
 def saved(path, found):
-    write_atomically(path, lambda part: part.write_text(json.dumps(found), encoding="utf-8"))
+    write_atomically(path, lambda part: part.write_text(json.dumps(found, separators=(",", ":"))))
 
 
 # -- search ------------------------------------------------------------------------------------------------
