@@ -4,7 +4,7 @@ import numpy as np
 
 from counterpoint.index.kernels import maxsim_table
 
-PRODUCTS = 1 << 28  # similarities at a time: 1 GiB
+PRODUCTS = 1 << 27  # similarities at a time: half a GiB
 
 
 def best_table():
