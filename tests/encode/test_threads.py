@@ -1,6 +1,7 @@
 """Several threads may encode by one model at once, and get what one alone gets."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -63,6 +64,23 @@ def test_the_maps_of_a_model_are_set_up_once(tiny_bert_folder, monkeypatch):
     model = made(tiny_bert_folder)
     together(lambda: model.encode_document(TEXTS[:2], FP32))
     assert len(made_once) == 1
+
+
+def test_threads_do_not_move_a_model_at_the_same_time(tiny_bert_folder, monkeypatch):
+    inside, most, move = [], [], DualEncoder.to
+
+    def slow(self, *where):
+        inside.append(0)
+        most.append(len(inside))
+        time.sleep(0.01)
+        moved = move(self, *where)
+        inside.pop()
+        return moved
+
+    monkeypatch.setattr(DualEncoder, "to", slow)
+    model = made(tiny_bert_folder)
+    together(lambda: model.encode_document(TEXTS[:2], FP32))
+    assert len(most) >= THREADS and max(most) == 1
 
 
 @pytest.mark.minilm

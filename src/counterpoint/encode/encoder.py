@@ -178,8 +178,7 @@ class Encoder(Part, Evaluated):
         limit = self.max_positions
         if options.on_longer is not None:
             options.on_longer(sum(row.cut is not None for row in rows))
-        model.to(device)
-        with model.evaluation.of(model):
+        with model.evaluation.of(model, device):
             for batch in shaped_batches([len(row) for row in rows], budget, limit):
                 found, count = [rows[index] for index in batch.texts], len(batch.texts)
                 tokens = self.pad([*found, *[empty] * (batch.rows - count)], side, batch.width).to(device)

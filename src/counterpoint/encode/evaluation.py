@@ -1,4 +1,4 @@
-"""`Evaluation`: keep a module in evaluation mode while any thread encodes with it."""
+"""`Evaluation`: keep a module on its device and in evaluation mode while any thread encodes with it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import final
 
+import torch
 from torch import nn
 
 __all__ = ["Evaluated", "Evaluation"]
@@ -30,9 +31,10 @@ class Evaluation:
         return Evaluation, ()  # a copy of the module is another module, and a lock cannot be copied
 
     @contextmanager
-    def of(self, module: nn.Module) -> Iterator[None]:
-        """Hold the module in evaluation mode until the last user has left."""
+    def of(self, module: nn.Module, device: torch.device) -> Iterator[None]:
+        """Move the module to the device, and hold it in evaluation mode until the last user has left."""
         with self.lock:
+            module.to(device)  # two threads that move the same weights to a GPU crash
             if not self._inside:
                 self._training = module.training
                 module.eval()

@@ -104,6 +104,7 @@ class InteractiveEncoder(Part):
         self.head = head
         self.max_length = max_length
         self.segments = segments
+        self.evaluation = Evaluation()
 
     def setup(self) -> InteractiveEncoder:
         """Set up the backbone, fit the head to it and check the length; later calls do nothing."""
@@ -177,8 +178,7 @@ class InteractiveEncoder(Part):
         budget = options.budget or default_budget(device)
         limit = self.backbone.max_positions
         scores = torch.zeros(len(rows))
-        self.to(device)
-        with Evaluation().of(self):
+        with self.evaluation.of(self, device):
             for batch in shaped_batches([len(row) for row in rows], budget, limit):
                 count = len(batch.texts)
                 filled = [*(rows[at] for at in batch.texts), *[empty] * (batch.rows - count)]
