@@ -127,7 +127,7 @@ def test_the_gate_starts_at_one_and_scores_are_an_index_s(tmp_path):
 
 
 @pytest.mark.minilm
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Whitening:UserWarning")
 def test_rows_train_and_are_measured(tmp_path, monkeypatch, capsys):
     """The teachers and three rows of two steps each; what is there is not trained again."""

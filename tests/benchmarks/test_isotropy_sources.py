@@ -114,7 +114,7 @@ def a_collection(folder, splits):
 
 
 @pytest.mark.minilm
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Whitening|Glow|Nice")
 def test_a_source_is_trained_chosen_mapped_and_measured(tmp_path, monkeypatch):
     for name, splits in (("a", ("train", "test")), ("b", ("train", "dev")), ("c", ("test",))):

@@ -108,7 +108,7 @@ def data(tmp_path):
 
 
 @pytest.mark.minilm
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_start_is_chosen_and_rows_are_evaluated_and_shown(data, tmp_path, monkeypatch, capsys):
     """Without training: the starts take the places of the rows."""
 
