@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -127,10 +127,6 @@ class ServeSettings:
                 values[field.name] = _parsed(field.name, text)
         values |= {name: value for name, value in given.items() if value is not None}
         return cls(**values)
-
-    def without_keys(self) -> Self:
-        """A copy that may be printed."""
-        return replace(self, host="127.0.0.1", read_keys=(), write_keys=())
 
 
 SHORTEST = 16  # characters of a key
