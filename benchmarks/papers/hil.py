@@ -287,6 +287,8 @@ def main():
             found = saved | {"collections": found["collections"] | saved["collections"]}
     else:
         groups, citadels = trained_rows(arguments.output, arguments.rows)
+        if not groups and not citadels:
+            sys.exit(f"no row was trained in {arguments.output}; train them first: hil train DATA -o FOLDER")
         found = {"collections": {}, "curves": curves(arguments.output)}
         for name in arguments.collections:
             found["collections"][name] = evaluate_collection(name, groups, citadels, arguments)

@@ -138,12 +138,14 @@ def _recall(index: Path, count: int) -> dict[str, Any]:
 
 
 def _verified(result: Mapping[str, Any]) -> str:
-    lines = [f"{result['files']} files, {len(result['faults'])} damaged"]
+    lines = []
     if done := result.get("repaired"):
         lines.append(
             f"repaired: {len(done['files'])} files; {done['encoded']:,} documents encoded again, "
             f"{done['dropped']:,} dropped"
         )
+    now = " now" if done else ""
+    lines.append(f"{result['files']} files, {len(result['faults'])} damaged{now}")
     if found := result.get("recall"):
         worst = found["worst"]
         lines.append(

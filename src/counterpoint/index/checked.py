@@ -26,11 +26,11 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index.manifest import FileEntry
 from counterpoint.index.npy import as_array
 
-__all__ = ["BLOCKS", "CheckedArray", "CheckedFile", "CheckedFolder", "write_blocks"]
+__all__ = ["BLOCKS", "REMEDY", "CheckedArray", "CheckedFile", "CheckedFolder", "write_blocks"]
 
 BLOCKS = "blocks.npy"
 BLOCK = 2**16  # bytes; about what the kernel reads ahead for one page anyway
-REMEDY = "copy the index again or build it again"
+REMEDY = "try `counterpoint verify INDEX --repair`, or copy the index again or build it again"
 DAMAGED = f"does not match its checksum; the file is damaged, {REMEDY}"
 T = TypeVar("T")
 MISSING = f"this file of the index is missing; {REMEDY}"

@@ -24,7 +24,7 @@ import xxhash
 from jaxtyping import Int
 
 from counterpoint.errors import ArtifactError
-from counterpoint.index.checked import DAMAGED, CheckedFolder
+from counterpoint.index.checked import DAMAGED, REMEDY, CheckedFolder
 from counterpoint.types import Document
 
 __all__ = ["CHECKS", "COLUMNS", "DATABASE", "PASSAGES", "Database", "as_os_error", "document_checks"]
@@ -250,7 +250,7 @@ class Database:
 
     def _unreadable(self, error: sqlite3.Error) -> ArtifactError:
         return ArtifactError(
-            f"cannot be read as a database ({error}); copy the index again or build it again",
+            f"cannot be read as a database ({error}); {REMEDY}",
             path=self._file.path,
         )
 
