@@ -34,7 +34,7 @@ from tests.fakes import HashModel
 from tests.faults import CRASHES, Disk
 
 SEARCH = {"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "exact": ["words"]}
-SAMPLE = 151  # of so many trials of the long tier the fast one makes one
+SAMPLE = 307  # of so many trials of the long tier the fast one makes one
 COSTLY = (
     "dividing",
     "all changes at once, in shards",

@@ -91,7 +91,7 @@ def test_of_one_seed_there_is_no_line_over_seeds():
     assert all("seed 0" in name for name in differences_of(some(seeds=(0,)), "R@100"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.minilm
 def test_a_row_is_trained_and_measured_once(tmp_path, monkeypatch, capsys):
     texts = [f"Paragraph {n} is about the town number {n * 7} and its river." for n in range(70)]

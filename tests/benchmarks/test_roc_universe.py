@@ -24,7 +24,7 @@ WORDS = "whale sea oak ship old wood animal ocean salt timber large vessel river
 
 
 @pytest.mark.minilm
-@pytest.mark.slow
+@pytest.mark.long
 def test_only_upper_layers_are_new_and_a_seed_has_its_own(tmp_path):
     layers = {}
     for name, fresh, seed in (("a", 2, 1), ("b", 2, 2), ("c", 6, 1)):

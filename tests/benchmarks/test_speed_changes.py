@@ -42,6 +42,7 @@ def run(*arguments):
     return subprocess.run(list(map(str, command)), capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_it_changes_ours_and_says_what_is_missing(vectors, tmp_path):
     small = [text for name, value in SMALL.items() for text in (f"--{name}", value)]
     said = run(
