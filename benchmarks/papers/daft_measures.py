@@ -34,6 +34,9 @@ def described(folder):
     for side in ("document", "query"):
         for short, name in (("cos", "cosine"), ("rank", "rank")):
             found[f"{short} {side[0]}"] = watched[f"watch.v.{side}.{name}"]
+    for measure in MEASURES:  # of training queries that are held out, where there are any
+        if values := [line[measure] for line in ending if measure in line]:
+            found[f"held out: {measure}"] = values[-1]
     if estimates := [line["alignment.kl"] for line in lines if "alignment.kl" in line]:
         found["KL"] = f"{estimates[0]:.0f} to {estimates[-1]:.0f}"
     if aligning:

@@ -1,11 +1,12 @@
 """The rows of the benchmark of DAFT, and the columns that are not measured but computed."""
 
 import argparse
+import json
 from dataclasses import replace
 
 import pytest
 from benchmarks.papers.daft import PAIRS, load, save, savings, show
-from benchmarks.papers.daft_measures import cells
+from benchmarks.papers.daft_measures import cells, described
 from benchmarks.papers.daft_rows import collapse_rows, layer_rows
 
 from counterpoint.recipe import check
@@ -57,3 +58,19 @@ def test_layers_are_compared_with_the_whole_over_seeds(tmp_path, capsys):
     printed = capsys.readouterr().out
     # By hand: mean −.3, standard error .1/√3, Student's t with two degrees of freedom 4.3027.
     assert "| 2 layers, first and last − 6 layers | -0.300 | -0.548 | -0.052 | 3 seeds |" in printed
+
+
+def test_a_log_is_described_by_its_last_stage(tmp_path):
+    watched = {f"watch.v.{side}.{of}": 0.5 for side in ("document", "query") for of in ("cosine", "rank")}
+    lines = [
+        {"stage": "align", "step": 50, "alignment.kl": 9.2, "nDCG@10": 0.1},
+        {"stage": "align", "step": 100, "alignment.kl": 3.8, "stopped": "aligned: below"},
+        *({"stage": "fine-tune", "step": step, "loss": float(step)} for step in range(1, 8)),
+        {"stage": "fine-tune", "step": 7, "nDCG@10": 0.3, "R@100": 0.6, **watched},
+    ]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = described(tmp_path)
+    assert found["loss"] == 5.0  # the mean of 3 to 7
+    assert (found["held out: nDCG@10"], found["held out: R@100"]) == (0.3, 0.6)
+    assert found["KL"] == "9 to 4" and found["aligned"] == "100 steps, aligned"
+    assert found["cos d"] == found["rank q"] == 0.5
