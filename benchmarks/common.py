@@ -37,6 +37,14 @@ def add_commands(parser, *names):
     return made
 
 
+def read_json(path):
+    """What a benchmark has saved; without it, or if it is damaged, the benchmark ends with a message."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        sys.exit(f"{path}: not a file that this benchmark has saved with --json ({error})")
+
+
 def folder_of(name, output):
     """The folder of a row's run."""
     plain = name.replace("λ", "lambda").replace("α", "alpha")

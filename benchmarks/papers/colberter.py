@@ -26,6 +26,7 @@ from benchmarks.common import (
     folder_of,
     joined_heads,
     parser_of,
+    read_json,
     train_rows,
     training_collection,
 )
@@ -204,7 +205,7 @@ def main():
     for path in filter(None, (arguments.plot, arguments.forest)):
         check_format(path)  # told now, not after an hour
     if arguments.what == "show":
-        found = json.loads(arguments.json.read_text(encoding="utf-8"))
+        found = read_json(arguments.json)
     else:
         trained = {name: name for name in rows(str)} | {name: row for name, (row, _) in THRESHOLDS.items()}
         there = {row for row in trained.values() if (folder_of(row, arguments.output) / "model").is_dir()}

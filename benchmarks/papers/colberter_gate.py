@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from benchmarks.common import TRAINING, folder_of, parser_of, training_collection
+from benchmarks.common import TRAINING, folder_of, parser_of, read_json, training_collection
 from benchmarks.papers.colberter_gate_measures import measured, read, reader
 from benchmarks.papers.colberter_gate_rows import (
     CROSS,
@@ -151,7 +151,7 @@ def begin(arguments, texts):
     said["queries"] = {name: one.queries for name, one in texts.items() if name != DEV}
     if not arguments.json.is_file():
         return {**said, "rows": {}}
-    found = json.loads(arguments.json.read_text(encoding="utf-8"))
+    found = read_json(arguments.json)
     if {key: found[key] for key in said} != said:
         sys.exit(f"{arguments.json} is of another seed, budget or other collections; choose another --json")
     return found
@@ -220,8 +220,8 @@ def main():
         return teach(arguments)
     if arguments.what == "run":
         return run(arguments)
-    seeds = [json.loads(path.read_text(encoding="utf-8")) for path in arguments.json]
-    teacher = arguments.teacher and json.loads(arguments.teacher.read_text(encoding="utf-8"))
+    seeds = [read_json(path) for path in arguments.json]
+    teacher = arguments.teacher and read_json(arguments.teacher)
     show(seeds, teacher)
 
 

@@ -21,7 +21,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from benchmarks.common import folder_of, parser_of
+from benchmarks.common import folder_of, parser_of, read_json
 from benchmarks.papers.daft_grid import contrasts, grid_rows
 from benchmarks.papers.daft_measures import MEASURES, carried_out, cells, queries_of
 from benchmarks.papers.daft_rows import (
@@ -67,7 +67,7 @@ def load(paths):
     """What `save` wrote into some files, by command: rows in the order of seeds, as `measured` has them."""
     found = {}
     for path in paths:
-        saved = json.loads(path.read_text(encoding="utf-8"))
+        saved = read_json(path)
         found.setdefault(saved["what"], []).extend(saved["rows"])
     return {
         what: {(row.pop("row"), row.pop("seed")): row for row in sorted(rows, key=lambda row: row["seed"])}

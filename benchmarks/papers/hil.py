@@ -29,6 +29,7 @@ from benchmarks.common import (
     folder_of,
     joined_heads,
     parser_of,
+    read_json,
     train_rows,
     training_collection,
 )
@@ -283,7 +284,7 @@ def main():
     if arguments.what == "show":
         found = {"collections": {}}
         for path in arguments.json:
-            saved = json.loads(path.read_text(encoding="utf-8"))
+            saved = read_json(path)
             found = saved | {"collections": found["collections"] | saved["collections"]}
     else:
         groups, citadels = trained_rows(arguments.output, arguments.rows)

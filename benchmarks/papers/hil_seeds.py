@@ -4,8 +4,7 @@ One evaluation of `hil.py` per seed is read. Differences within a seed are over 
 collections, so a collection with more queries counts for more than in the means over collections.
 """
 
-import json
-
+from benchmarks.common import read_json
 from benchmarks.papers.hil_tables import delta, inter_iso, value
 from benchmarks.papers.seeds import differences, print_table, spread
 
@@ -33,7 +32,7 @@ QUESTIONS = {
 
 def read(paths):
     """What evaluations have saved of their collections, by the stem of the file: the seed."""
-    return {path.stem: json.loads(path.read_text(encoding="utf-8"))["collections"] for path in paths}
+    return {path.stem: read_json(path)["collections"] for path in paths}
 
 
 def show_seeds(of_seed):

@@ -42,7 +42,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from benchmarks.common import parser_of
+from benchmarks.common import parser_of, read_json
 from benchmarks.papers.isotropy_figures import draw
 from benchmarks.papers.isotropy_maps import BLOCK, Chain, chain_of
 from benchmarks.papers.isotropy_tables import ISOTROPY, MEASURES, NAMES, baseline, show, summary
@@ -343,7 +343,7 @@ def saved(paths):
     """Rows of several files, those without a map once; what differs in its seeds alone becomes one row."""
     found, drawn = {}, {}
     for path in paths:
-        content = json.loads(path.read_text())
+        content = read_json(path)
         for row in content["rows"]:
             name = tuple(row.get(name) for name in NAMES)
             if name in found and row.get("method", "none") != "none":

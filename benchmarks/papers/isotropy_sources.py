@@ -37,7 +37,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from benchmarks.common import parser_of
+from benchmarks.common import parser_of, read_json
 from benchmarks.papers.isotropy_maps import Chain, chain_of
 from benchmarks.papers.isotropy_source_rows import LAYERS, VARIANTS, chosen, recipe, texts
 from benchmarks.papers.isotropy_source_tables import show
@@ -261,7 +261,7 @@ def main():
         options.json.parent.mkdir(parents=True, exist_ok=True)
         run(options)
     else:
-        show([json.loads(path.read_text(encoding="utf-8")) for path in options.json])
+        show([read_json(path) for path in options.json])
 
 
 if __name__ == "__main__":

@@ -24,7 +24,15 @@ import random
 import sys
 from pathlib import Path
 
-from benchmarks.common import EVALUATION, add_commands, folder_of, parser_of, train_rows, training_collection
+from benchmarks.common import (
+    EVALUATION,
+    add_commands,
+    folder_of,
+    parser_of,
+    read_json,
+    train_rows,
+    training_collection,
+)
 from benchmarks.papers.roc_figures import draw
 from benchmarks.papers.roc_indexes import index_rows
 from benchmarks.papers.roc_measures import Material, evaluate_adversarial, evaluate_rows, tuned
@@ -186,7 +194,7 @@ def main():
     if arguments.what == "train":
         return train(arguments)
     if arguments.what == "show":
-        found = merged({path: json.loads(path.read_text(encoding="utf-8")) for path in arguments.json})
+        found = merged({path: read_json(path) for path in arguments.json})
     else:
         found = evaluate(arguments)
     show(found)

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.common import add_commands, folder_of, parser_of, train_rows, training_collection
+from benchmarks.common import add_commands, folder_of, parser_of, read_json, train_rows, training_collection
 from benchmarks.papers.roc_brute import (
     CUTOFF,
     Questions,
@@ -217,7 +217,7 @@ def evaluate(arguments):
     deadline = time.monotonic() + arguments.wait
     if not waited(arguments.json, deadline):
         raise SystemExit(f"{arguments.json} is not there; run `starts` first")
-    choice = json.loads(arguments.json.read_text(encoding="utf-8"))
+    choice = read_json(arguments.json)
     searched = Searched(arguments)
     asked = searched.ask(drawn_questions(arguments.data, ASKED, MOST))
     perturbed = Perturbed(searched, asked.questions, arguments.data)
@@ -328,13 +328,13 @@ def main():
     if arguments.what == "starts":
         starts(arguments)
     elif arguments.what == "train":
-        fresh = json.loads(arguments.json.read_text(encoding="utf-8"))["new layers"]
+        fresh = read_json(arguments.json)["new layers"]
         rows = arguments.rows or ROWS
         training_of([(fresh, seed, row) for seed in arguments.seeds for row in rows], arguments)()
     elif arguments.what == "evaluate":
         evaluate(arguments)
     else:
-        show_seeds(json.loads(arguments.json.read_text(encoding="utf-8")))
+        show_seeds(read_json(arguments.json))
 
 
 if __name__ == "__main__":

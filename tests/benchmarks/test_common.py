@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from benchmarks.common import train_rows, training_collection
+from benchmarks.common import read_json, train_rows, training_collection
 
 from counterpoint.data import open_collection
 from counterpoint.recipe import change, load_recipe
@@ -48,3 +48,14 @@ def test_a_row_is_trained_once_and_never_taken_for_another(tmp_path, monkeypatch
         else:
             train_rows({"I": recipe}, lambda name, output: output / name, arguments)
     assert len(commands) == 1 and "--resume" not in commands[0]
+
+
+@pytest.mark.parametrize("content", [None, b"# not JSON", b"\xff"])
+def test_a_file_that_no_benchmark_saved_is_said_so(tmp_path, content):
+    path = tmp_path / "rows.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SystemExit, match="rows.json: not a file that this benchmark has saved"):
+        read_json(path)
+    path.write_text('{"rows": []}', encoding="utf-8")
+    assert read_json(path) == {"rows": []}
