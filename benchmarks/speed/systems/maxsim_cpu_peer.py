@@ -3,7 +3,7 @@
 import numpy as np
 
 from systems import System
-from systems.numpy_peer import best, build_arrays, first_stage, open_arrays
+from systems.numpy_peer import RERANKED, best, build_arrays, first_stage, open_arrays
 
 
 def opened(files, folder, candidates):
@@ -21,5 +21,8 @@ def opened(files, folder, candidates):
     return ask
 
 
-SEARCHES = {"every document": {"candidates": 0}, "1,000 by pooled vectors": {"candidates": 1000}}
+SEARCHES = {
+    "every document": {"candidates": 0},
+    **{f"{n:,} by pooled vectors": {"candidates": n} for n in RERANKED},
+}
 SYSTEMS = {"maxsim-cpu": System("tokens", ("maxsim_cpu",), build_arrays, opened, SEARCHES)}

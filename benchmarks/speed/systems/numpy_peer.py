@@ -4,6 +4,9 @@ import numpy as np
 
 from systems import System
 
+RERANKED = (100, 200, 400, 1000)
+"""How many of the best by pooled vectors rerankers score, and our search that proposes by them."""
+
 
 def build_arrays(files, folder):
     """What systems without an index keep: the vectors as they are, float16."""

@@ -5,11 +5,12 @@ from functools import partial
 import numpy as np
 
 from systems import OURS, System
+from systems.numpy_peer import RERANKED
 
 CODECS = {"int8": False, "4-bit": True, "2-bit": True, "1-bit": True}  # whether documents are in lists, too
 SEARCHES = {
     "every document": {"workflow": "words", "exhaustive": True},
-    "1,000 by pooled vectors": {"workflow": "dense-words", "candidates": 1000},
+    **{f"{n:,} by pooled vectors": {"workflow": "dense-words", "candidates": n} for n in RERANKED},
 }
 LISTS = {
     "lists": {"workflow": "words"},

@@ -3,7 +3,7 @@
 import numpy as np
 
 from systems import System
-from systems.numpy_peer import build_arrays, first_stage, open_arrays
+from systems.numpy_peer import RERANKED, build_arrays, first_stage, open_arrays
 
 
 def build_plaid(files, folder):
@@ -56,7 +56,7 @@ SYSTEMS = {
         NEEDS,
         build_arrays,
         open_reranker,
-        {f"{n:,} by pooled vectors": {"candidates": n} for n in (100, 1000)},
+        {f"{n:,} by pooled vectors": {"candidates": n} for n in RERANKED},
         "pylate",
     ),
 }
