@@ -97,6 +97,20 @@ def test_a_split_chooses_queries(call, learnable, first, tmp_path):
     assert list(Run.read(output)) == ["q16"] and len(Run.read(output)["q16"]) == 4
 
 
+def test_pairs_that_the_model_cannot_read_whole_are_told(call, learnable, first, tmp_path):
+    judge, output = save_classifier(tmp_path / "judge"), tmp_path / "reranked.trec"
+    line = ("rerank", learnable, "--run", first, "--model", judge, "-o", output, "--json")
+    code, out, err = call(*line)
+    assert code == 0 and json.loads(out)["truncated"] == 0 and "longer than" not in err
+    corpus = learnable / "corpus.jsonl"
+    rows = [json.loads(line) for line in corpus.read_text().splitlines()]
+    long = [row | {"text": row["text"] + " cat" * 100} if row["_id"] == "d2" else row for row in rows]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in long))
+    code, out, err = call(*line)
+    assert code == 0 and json.loads(out)["truncated"] == 3  # of q0, q1 and q2
+    assert "3 of 16 pairs are longer than the 64 word-pieces that the model reads" in " ".join(err.split())
+
+
 def test_a_run_from_a_pipe_has_no_checksum(call, learnable, first, tmp_path):
     judge, output, pipe = save_classifier(tmp_path / "judge"), tmp_path / "out.trec", tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -1,7 +1,9 @@
 """The cross-encoder: transformers' and sentence-transformers' own scores, truncation, reranking, refusals."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -137,6 +139,20 @@ def test_a_query_that_fills_the_sequence_is_cut_longest_first(tiny_bert_folder):
     assert made.pairs([long], ["dog dogs"]).ids.tolist() == expected["input_ids"]
     assert words(made.pairs([long], ["dog " * 9]), 0).count("dog") == 3
     assert words(made.pairs([long], [""]), 0) == ["[CLS]", *long.split()[:6], "[SEP]", "[SEP]"]
+
+
+def test_pairs_that_are_cut_are_counted(tiny_bert_folder):
+    made, counts = InteractiveEncoder(Transformer(str(tiny_bert_folder)), Linear(1), max_length=9), []
+    fits, longer = "dog dogs run running", "dog dogs run running house"
+    made.scores(["the cat", "the cat"], [fits, longer], replace(FP32, on_longer=counts.append))
+    assert counts == [1]
+    run = Run({"q1": {"fits": 2.0, "longer": 1.0}, "q2": {"longer": 1.0}})
+    queries, documents = {"q1": "the cat", "q2": "cat"}, {"fits": fits, "longer": longer}
+    counts.clear()
+    made.rerank(run, queries, documents, options=replace(FP32, on_longer=counts.append))
+    assert counts == [1]  # once; beside the shorter query the longer document fits
+    rows = made.rows(["the cat", "the cat"], [fits, longer])
+    assert [row.without(np.array([1])).cut for row in rows] == [False, True]
 
 
 def test_it_learns_and_is_saved(tiny_bert_folder, tmp_path):

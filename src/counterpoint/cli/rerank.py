@@ -52,14 +52,20 @@ def rerank(
     with reading(opened) as found:  # scoring reports a document that is missing
         documents = {document.id: document.full_text for document in found if document.id in wanted}
     started = time.perf_counter()
-    pairs = sum(len(first[query]) for query in first)
+    pairs, longer = sum(len(first[query]) for query in first), list[int]()
     with counting("scoring", "pairs", pairs) as scored:
-        reranked = judge.rerank(first, opened.queries(), documents, k, EncodeOptions(progress=scored))
+        options = EncodeOptions(progress=scored, on_longer=longer.append)
+        reranked = judge.rerank(first, opened.queries(), documents, k, options)
     seconds = time.perf_counter() - started
     reranked.write(output)
+    if truncated := sum(longer):
+        note(
+            f"{truncated:,} of {pairs:,} pairs are longer than the {judge.longest:,} word-pieces that the "
+            "model reads; the ends of their documents were left out"
+        )
     result: dict[str, Any] = {
         "output": str(output), "collection": collection, "split": split, "run": str(run), "model": model,
-        "k": k, "queries": len(first), "pairs": pairs,
+        "k": k, "queries": len(first), "pairs": pairs, "truncated": truncated,
     }  # fmt: skip
     _tell(output, {**result, "fingerprint": judge.fingerprint(), "run_sha256": checksum})
     emit(

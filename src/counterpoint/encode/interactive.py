@@ -35,11 +35,13 @@ class PairRow:
         ids: vocabulary ids.
         segments: segment ids, as the tokenizer numbers them.
         texts: 0 for a token of the query, 1 for one of the document, -1 for special tokens.
+        cut: whether the pair was longer.
     """
 
     ids: Int[np.ndarray, " t"]
     segments: Int[np.ndarray, " t"]
     texts: Int[np.ndarray, " t"]
+    cut: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -52,7 +54,8 @@ class PairRow:
 
     def without(self, at: Int[np.ndarray, " n"]) -> PairRow:
         """Copy the row without some positions."""
-        return PairRow(*(np.delete(array, at) for array in (self.ids, self.segments, self.texts)))
+        left = (np.delete(array, at) for array in (self.ids, self.segments, self.texts))
+        return PairRow(*left, cut=self.cut)
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,11 @@ class InteractiveEncoder(Part):
             self._check()
         return self
 
+    @property
+    def longest(self) -> int:
+        """Maximum number of word-pieces read of a pair, including special ones."""
+        return self.max_length or self.backbone.max_positions
+
     def pairs(self, queries: Sequence[str], documents: Sequence[str]) -> Pairs:
         """Tokenise and pad pairs: the first query with the first document, and so on.
 
@@ -134,9 +142,8 @@ class InteractiveEncoder(Part):
                 f"{len(queries)} queries and {len(documents)} documents; give one of each per pair"
             )
         self.setup()
-        longest = self.max_length or self.backbone.max_positions
         texts = list(zip(queries, documents, strict=True))
-        return [_cut(encoding, longest) for encoding in self.backbone.tokenizer.encode_pairs(texts)]
+        return [_cut(encoding, self.longest) for encoding in self.backbone.tokenizer.encode_pairs(texts)]
 
     def pad(self, rows: Sequence[PairRow], width: int | None = None) -> Pairs:
         """Pad rows on the right, to `width` or to the longest row, and stack them."""
@@ -177,6 +184,8 @@ class InteractiveEncoder(Part):
         rows, (empty,) = self.rows(queries, documents), self.rows([""], [""])
         budget = options.budget or default_budget(device)
         limit = self.backbone.max_positions
+        if options.on_longer is not None:
+            options.on_longer(sum(row.cut for row in rows))
         scores = torch.zeros(len(rows))
         with self.evaluation.of(self, device):
             for batch in shaped_batches([len(row) for row in rows], budget, limit):
@@ -205,7 +214,8 @@ class InteractiveEncoder(Part):
             queries: id to text.
             documents: id to text.
             k: number of documents per query.
-            options: how to compute; `progress` receives the number of pairs.
+            options: how to compute; `progress` receives the number of pairs, and `on_longer`, at the end, how
+                many of them were truncated.
 
         Raises:
             ConfigError: `k` is below 1.
@@ -220,11 +230,14 @@ class InteractiveEncoder(Part):
         if missing:
             more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
             raise DataError(f"no text is known for {', '.join(missing[:3])}{more}, which the run ranks")
-        results = {}
+        options, longer, results = options or EncodeOptions(), list[int](), {}
         for query, found in ranked.items():
             texts = [documents[document] for document in found]
-            scores = self.scores([queries[query]] * len(found), texts, options)
+            asked = [queries[query]] * len(found)
+            scores = self.scores(asked, texts, replace(options, on_longer=longer.append))
             results[query] = dict(zip(found, scores.tolist(), strict=True))
+        if options.on_longer is not None:
+            options.on_longer(sum(longer))
         provenance = {"tag": "counterpoint-interactive", "reranked": k, "first": dict(run.provenance)}
         return type(run)(results, provenance=provenance)  # not imported: search depends on this module
 
@@ -256,4 +269,4 @@ def _cut(encoding: Encoding, longest: int) -> PairRow:
     of_text[document[kept:]] = -2
     of_text[query[room - kept :]] = -2
     left = of_text > -2
-    return PairRow(ids[left], segments[left], of_text[left])
+    return PairRow(ids[left], segments[left], of_text[left], cut=True)
