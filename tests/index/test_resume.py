@@ -268,6 +268,9 @@ def test_the_command_line_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     (tmp_path / "c.jsonl").write_text("".join(lines))
     assert main([*command, "--resume"]) == 0
     assert "the first 7 documents" in " ".join(capsys.readouterr().err.split())
+    assert main([*command, "--resume"]) == 2  # it is finished, and the error alone says so
+    told = capsys.readouterr().err
+    assert "already holds an index" in told and "building from the start" not in told
     (tmp_path / "c.jsonl").write_text("".join(lines) + "no JSON\n")
     assert main([*command, "--overwrite"]) == 2
     (tmp_path / "c.jsonl").write_text("".join(lines))

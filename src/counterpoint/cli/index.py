@@ -122,7 +122,8 @@ def _run(build: Build) -> None:
     from counterpoint.index import kept_count, kept_text
 
     kept = kept_text(build.folder)
-    if build.resume:
+    finished = not build.overwrite and (build.folder / "manifest.json").exists()  # which the build refuses
+    if build.resume and (kept or not finished):
         note(escaped(kept or f"{build.folder}: no unfinished build; building from the start"))
     elif kept:
         note(escaped(f"{build.folder}: discarding what an unfinished build encoded; --resume would keep it"))
