@@ -20,6 +20,9 @@ os.environ.update({
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 })  # fmt: skip
 
+# Tests compare digits with those of a CPU, so a GPU is used only if this is set, for example to 0.
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
 import pytest
 import torch
 from jaxtyping import install_import_hook
