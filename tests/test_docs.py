@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,22 @@ def test_make_targets_in_the_text_exist():
         assert named <= targets, page
 
 
+def test_the_reference_says_what_the_names_of_the_package_are():
+    rows = re.findall(
+        r"^\| (`cp\..+?) \| (.+?) \|$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE
+    )
+    named = [re.findall(r"`(.+?)`", cell) for row in rows for cell in row]
+    said = {}
+    for short, full in zip(named[::2], named[1::2], strict=True):
+        said |= dict(zip(short, full, strict=True))
+    package = import_module("counterpoint")
+    assert {f"cp.{name}" for name in package.__all__ if name != "__version__"} == said.keys()
+    for short, full in said.items():
+        home, _, name = full.rpartition(".")
+        if short != "cp.index":  # the package of that name, which can be called
+            assert getattr(package, short.removeprefix("cp.")) is getattr(import_module(home), name), short
+
+
 def test_the_reference_lists_every_public_module():
     """Commands have a page of their own; the other internal modules are for the package itself."""
     ours = {name for _, name, _ in pkgutil.iter_modules([str(ROOT / "src" / "counterpoint")])}
@@ -81,7 +98,6 @@ def test_the_reference_lists_every_public_module():
         "frames",
         "headers",
         "lazily",
-        "memory",
         "pages",
         "provenance",
         "recent",
