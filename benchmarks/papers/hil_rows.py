@@ -69,14 +69,15 @@ def texts(budget):
     return TextInput(32, marker="[unused0]", expand_to=32), TextInput(budget.positions, marker="[unused1]")
 
 
-def recipe(heads, objective, scorer, budget, *, idf=False, curve=False, start=None):
+def recipe(heads, objective, scorer, budget, *, search=None, curve=False, start=None):
     """A row; rates are 50 times higher where only projections learn.
 
-    With a `start`, the folder of a ColBERT, its projection goes on as that of `tokens` or `h`.
+    Each set's scores count once in a search unless `search` has weights or z-scores set them. With a `start`,
+    the folder of a ColBERT, its projection goes on as that of `tokens` or `h`.
     """
     text = texts(budget)
     encoder = Encoder(Transformer("minilm"), {on: per_token(head) for on, head in heads.items()}, *text)
-    search = {"weights": dict.fromkeys(heads, 1.0), "scale": "none", **({"idf": {"l": 1.0}} if idf else {})}
+    search = {"weights": dict.fromkeys(heads, 1.0), "scale": "none", **(search or {})}
     curve = curve and budget.curves
     new = [on for on in heads if start is None or on == "l"]
     fits = [Fit(on, "projection", f"fit-{on}", budget.fitted) for on in new]
@@ -97,7 +98,7 @@ def recipe(heads, objective, scorer, budget, *, idf=False, curve=False, start=No
         name="row",
         paper="Kim, Lee and Hwang 2024, HIL: hybrid isotropy learning for zero-shot performance",
         model=Model(DualEncoder(encoder), search=search),
-        stages=[*fits, *([Fit("l", "idf", "idf", None)] if idf else []), training],
+        stages=[*fits, *([Fit("l", "idf", "idf", None)] if "idf" in search else []), training],
         seed=budget.seed,
         data=DataSettings(development="dev" if curve else None, held_out=0),
         start=start,
@@ -147,7 +148,9 @@ def hil(budget, *, lam=-0.3, regs="lh", sets="lh", idf=True, scales=None, curve=
         terms = PairwiseCrossEntropy(on, score) + InterIso(on, weight, on == "l", f"iso_{on}")
         objective = terms if objective is None else objective + terms
         scorer = score if scorer is None else scorer + score
-    return recipe(heads, objective, scorer, budget, idf=idf and "l" in sets, curve=curve, start=start)
+    search = {"idf": {"l": 1.0}} if idf and "l" in sets else {}
+    search |= {} if scales is None else {"weights": scales}  # only z-scores set them by themselves
+    return recipe(heads, objective, scorer, budget, search=search, curve=curve, start=start)
 
 
 def rows(budget, folder_of=str):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from benchmarks.papers.hil_rows import Budget, rows
+from benchmarks.papers.hil_rows import SCALES, Budget, rows
 from benchmarks.papers.hil_tables import delta, show
 
 from counterpoint.measure.inter_iso import delta_inter_iso
@@ -30,6 +30,16 @@ def test_rows_of_table_9_have_300_positions_and_nothing_else_is_different():
         assert (short.max_length, long.max_length) == (180, 300)
         again = replace(found[name], model=found[f"{name}, 300 positions"].model)
         assert again.fingerprint() == found[f"{name}, 300 positions"].fingerprint()
+
+
+def test_fixed_scales_rank_as_the_loss_scored():
+    found = rows(Budget())
+    for name in ("HIL at fixed scales", "HIL without z-scores"):
+        model, scorer = found[name].model, found[name].stages[-1].scorer
+        leaves = {part.on: weight for part, weight in zip(scorer.parts, scorer.weights, strict=True)}
+        assert model.search["weights"] == leaves and model.search["idf"] == {"l": 1.0}, name
+    assert found["HIL at fixed scales"].model.search["weights"] == SCALES
+    assert "idf" not in found["H only"].model.search
 
 
 def measured(low, high):
