@@ -21,7 +21,7 @@ from counterpoint.encode import (
 from counterpoint.index import Index, build_index
 from counterpoint.learn import Contrastive, Fit, Job, Train, train
 from counterpoint.learn.checkpoint import Checkpoint
-from counterpoint.learn.scorer_to_search import scorer_to_search
+from counterpoint.learn.scorer_to_search import scorer_to_search, searched_otherwise
 from counterpoint.loading import load_model
 from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, Mix, ZScore
@@ -282,3 +282,28 @@ def test_sums_and_mixes_inside_each_other(tiny_bert_folder):
 def test_fixed_weights_are_the_recipes_business(tiny_bert_folder):
     model = declared(tiny_bert_folder)
     assert scorer_to_search(0.3 * Dot("mean") + MaxSim("tokens"), model) is None and model.search is None
+
+
+def test_fixed_weights_that_the_search_does_not_share_are_said(tiny_bert_folder):
+    scorer = 0.5 * Dot("mean") + 4 * MaxSim("tokens")
+
+    def told(weights, scorer=scorer, scale="none"):
+        search = {"weights": weights, "scale": scale}
+        return searched_otherwise(scorer, declared(tiny_bert_folder, search=search))
+
+    assert told({"mean": 1.0, "tokens": 1.0}) == (
+        "the scorer weighs mean 0.5, tokens 4, but the model is searched with mean 1, tokens 1"
+    )
+    assert "searched with mean 1, tokens 0" in told({"mean": 1.0})
+    assert told({"mean": 1.0, "tokens": 8.0}) == ""  # only ratios count
+    assert told({"mean": 1.0, "tokens": 1.0}, scale="ceiling") == ""
+    assert told({"tokens": 1.0}, 8 * MaxSim("tokens")) == ""  # a factor of all scores changes no order
+    assert searched_otherwise(scorer, declared(tiny_bert_folder)) == ""
+
+
+def test_training_warns_that_its_scorer_weighs_otherwise(tiny_bert_folder, tmp_path):
+    model = declared(tiny_bert_folder, search={"weights": {"mean": 1.0, "tokens": 1.0}, "scale": "none"})
+    stage = Train(Contrastive(), 0.5 * Dot("mean") + 4 * MaxSim("tokens"), steps=2, batch=4)
+    noted = Noted()
+    train(Job(model, (stage,), training_set(), tmp_path / "run"), reporter=noted)
+    assert any("the scorer weighs mean 0.5, tokens 4" in text for text in noted.warnings)

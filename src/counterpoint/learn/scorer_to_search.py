@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isclose
 from typing import Any, cast
 
 from counterpoint.model import Model
 from counterpoint.score import Dot, MaxSim, Mix, Scorer, Sum, ZScore
 
-__all__ = ["scorer_to_search", "why_not"]
+__all__ = ["scorer_to_search", "searched_otherwise", "why_not"]
 
 
 def scorer_to_search(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
@@ -38,6 +39,26 @@ def scorer_to_search(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
     if idf := _idf(learnt):
         model.search |= {"idf": idf}
     return True, f"an index of the model is searched with the scorer's weights: {said}"
+
+
+def searched_otherwise(scorer: Scorer, model: Model) -> str:
+    """A sentence that says how the fixed weights of several sets differ from those of the search; "" if not.
+
+    Only ratios count. Weights of searches that scale the parts cannot be compared.
+    """
+    leaves, said = list(_leaves(scorer)), model.search or {}
+    ours: dict[str, float] = {}
+    for leaf, weight in leaves:
+        if not isinstance(leaf, Dot | MaxSim):
+            return ""
+        ours[leaf.on] = ours.get(leaf.on, 0.0) + weight
+    theirs = {on: said.get("weights", {}).get(on, 0.0) for on in ours}
+    first = next(iter(ours))
+    alike = all(isclose(theirs[on] * ours[first], theirs[first] * ours[on], rel_tol=1e-6) for on in ours)
+    if said.get("scale") != "none" or alike:
+        return ""
+    sides = (", ".join(f"{on} {weight:.4g}" for on, weight in each.items()) for each in (ours, theirs))
+    return "the scorer weighs {}, but the model is searched with {}".format(*sides)
 
 
 def why_not(learnt: Sequence[tuple[Scorer, float]], model: Model) -> str | None:

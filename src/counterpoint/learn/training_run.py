@@ -15,7 +15,7 @@ from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.development import first_stage
 from counterpoint.learn.job import Job, Metrics, Reporter
 from counterpoint.learn.processes import Processes
-from counterpoint.learn.scorer_to_search import scorer_to_search
+from counterpoint.learn.scorer_to_search import scorer_to_search, searched_otherwise
 from counterpoint.learn.seeds import seed_of
 from counterpoint.learn.stages import Fit, Train
 from counterpoint.learn.start import write_start
@@ -101,6 +101,11 @@ class TrainingRun:
             if isinstance(stage, Train) and (carried := scorer_to_search(self.scorer_of(stage), model)):
                 return carried
         return None
+
+    def searched_otherwise(self, stage: Train) -> str:
+        """How the weights of the stage's scorer differ from those of the search; "" if they do not."""
+        model = self.job.vector_model
+        return "" if model is None else searched_otherwise(self.scorer_of(stage), model)
 
     def leave_out(self, number: int) -> None:
         """Bypass maps that this stage or a later one fits and no earlier stage has fitted."""
