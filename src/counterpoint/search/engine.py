@@ -224,7 +224,7 @@ class Searcher:
         plans = [plan_for("hybrid", self.index, each) for each in settings]
         if not plans:
             return
-        own = replace(plans[0], adapt={})
+        own = replace(plans[0], adapt=next((plan.adapt for plan in plans if plan.adapt), {}))
         for each, plan in zip(settings, plans, strict=True):
             if plan.weights.keys() != own.weights.keys():
                 raise ConfigError(
@@ -321,16 +321,24 @@ class Searcher:
 
         The candidates found decide the adapted weights of the query, even if others are asked for.
         """
-        table = self._table(query, plan, found)
+        asked = found if asked is None else asked
+        table = self._table(query, plan, asked)
+        evidence: Mapping[str, float] = {}
+        if plan.adapt:
+            of_found = table if asked is found else self._table(query, plan, found)
+            evidence = self._evidence(query, plan, found, of_found)
+        return Candidates(asked.positions, table, evidence)
+
+    def _evidence(
+        self, query: PreparedQuery, plan: Plan, found: Proposal, table: Float[np.ndarray, "c parts"]
+    ) -> dict[str, float]:
+        """The evidence of each part, from its scores of the candidates found."""
         pool = table[np.isin(found.positions, found.pool)]
         parts = dict(zip(plan.weights, pool.T, strict=True))
         known = self.index.lexical.known(query.text) if LEXICAL in parts and self.index.lexical else 0.0
         several = (part for part in parts if part != LEXICAL and not self.index.layouts[part].pooled)
         rows = {part: self.index.mean_rows(part, found.pool) for part in several}
-        evidence = evidence_of(parts, known, rows)
-        if asked is not None and asked is not found:
-            found, table = asked, self._table(query, plan, asked)
-        return Candidates(found.positions, table, evidence)
+        return evidence_of(parts, known, rows)
 
     def _scored(self, found: Candidates, plan: Plan, settings: SearchSettings) -> Scored:
         weights = adapted(plan.weights, plan.adapt, found.evidence) if plan.adapt else plan.weights

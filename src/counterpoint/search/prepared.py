@@ -46,9 +46,12 @@ class PreparedQuery:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The candidates of one query: positions in the index, and the evidence of each part (see `evidence_of`).
+    """The candidates of one query.
 
-    The table has exact scores divided by the part's ceiling, one column per part, before they are weighted.
+    Attributes:
+        positions: in the index.
+        table: exact scores divided by the part's ceiling, one column per part, before they are weighted.
+        evidence: of each part (see `evidence_of`); empty if no weight is adapted.
     """
 
     positions: Int[np.ndarray, " c"]

@@ -61,9 +61,10 @@ def _aligned(array: np.ndarray) -> np.ndarray:
 def asked_of(query: Rounded) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """A query in the kernels' form: tiles, sums of each row's integers, scales, and number of rows."""
     integers, count = query.rows.astype(np.int8), len(query.rows)
-    missing = -count % LANES
-    sums = np.pad(integers.sum(axis=1, dtype=np.int32), (0, missing))
-    return tiles_of(integers), sums, np.pad(query.scales, (0, missing)), count
+    tiles = tiles_of(integers)
+    sums, scales = np.zeros(len(tiles) * LANES, np.int32), np.zeros(len(tiles) * LANES, np.float32)
+    sums[:count], scales[:count] = integers.sum(axis=1, dtype=np.int32), query.scales
+    return tiles, sums, scales, count
 
 
 @instruction

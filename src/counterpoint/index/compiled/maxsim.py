@@ -12,11 +12,13 @@ from counterpoint.index.compiled.machine import (
     FLOATS,
     INTS,
     LANES,
+    LONG,
     given,
     instruction,
     loaded,
     number,
     place_of,
+    prefetch,
     spread,
 )
 from counterpoint.index.compiled.unpacked import unpack
@@ -28,46 +30,62 @@ HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 HALVES.setflags(write=False)
 
 FLOAT = FLOATS.element
+AHEAD = 3 * ROWS  # rows that are prefetched
+LINE = 64  # bytes of a cache line
 ROOM = 64  # bytes after the last row that unpacking may write to
 
 
 @instruction
-def _raise(typingctx: Any, found: Any, row: Any, factor: Any, query: Any, tables: Any, where: Any) -> Any:
-    """Raise the best similarities of sixteen query rows to those with one stored row.
+def _raise(typingctx: Any, found: Any, rows: Any, of_rows: Any, query: Any, tables: Any, where: Any) -> Any:
+    """Raise the best similarities of sixteen query rows to those with some stored rows.
+
+    The best similarities stay in a register: through memory, each row would wait for the one before it.
 
     Args:
         typingctx: numba's own.
         found: (ROWS, LANES) int32, from `dots`.
-        row: number of the row in `found`.
-        factor: of the stored row.
+        rows: the first of the stored rows in `found`, and where they end.
+        of_rows: for each row in `found`, its factor, and where its word begins in the first of `tables`.
         query: for the query rows, what is subtracted from each product, scales, and best similarities.
         tables: products with the means of words and with the centres of documents.
-        where: the first of the sixteen in each table, in the first two of `query`, and in the best
+        where: the first of the sixteen in the first two of `query`, in the second table, and in the best
             similarities; then the number of bits by which a product is shifted.
     """
 
     def codegen(*code: Any) -> Any:
         context, builder, _, args = code
-        base, centre, lane, best, shift = (builder.extract_value(args[5], i) for i in range(5))
-        taken = loaded(
-            builder, builder.bitcast(place_of(code, (3, 0), lane, INTS.element), INTS.as_pointer())
-        )
+        lane, centre, best, shift = (builder.extract_value(args[5], i) for i in range(4))
+        first, end = (builder.extract_value(args[1], i) for i in range(2))
+
+        def read(which: int | tuple[int, int], place: Any, kind: Any = FLOATS) -> Any:
+            return loaded(
+                builder, builder.bitcast(place_of(code, which, place, kind.element), kind.as_pointer())
+            )
+
+        taken, scales, centres = read((3, 0), lane, INTS), read((3, 1), lane), read((4, 1), centre)
         best_at = builder.bitcast(place_of(code, (3, 2), best, FLOAT), FLOATS.as_pointer())
-        scales, base, centre = (
-            loaded(builder, builder.bitcast(place_of(code, which, place, FLOAT), FLOATS.as_pointer()))
-            for which, place in (((3, 1), lane), ((4, 0), base), ((4, 1), centre))
-        )
-        product = loaded(builder, builder.gep(place_of(code, 0, number(0), INTS), [args[1]]))
-        product = builder.sub(builder.shl(product, spread(builder, shift, INTS)), taken)
-        value = builder.sitofp(product, FLOATS)
-        value = builder.fmul(value, spread(builder, args[2], FLOATS))
-        value = builder.fmul(builder.fadd(builder.fadd(value, base), centre), scales)
-        best = loaded(builder, best_at)
-        greater = builder.select(builder.fcmp_ordered(">", value, best), value, best)
-        builder.store(greater, best_at).align = 1
+        shift, before = spread(builder, shift, INTS), loaded(builder, best_at)
+        start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        row, highest = builder.phi(LONG), builder.phi(FLOATS)
+        product = loaded(builder, builder.gep(place_of(code, 0, number(0), INTS), [row]))
+        value = builder.sitofp(builder.sub(builder.shl(product, shift), taken), FLOATS)
+        factor = loaded(builder, place_of(code, (2, 0), row, FLOAT))
+        base = builder.add(loaded(builder, place_of(code, (2, 1), row, LONG)), lane)
+        value = builder.fadd(builder.fmul(value, spread(builder, factor, FLOATS)), read((4, 0), base))
+        value = builder.fmul(builder.fadd(value, centres), scales)
+        after = builder.select(builder.fcmp_ordered(">", value, highest), value, highest)
+        following = builder.add(row, number(1))
+        for phi, old, new in ((row, first, following), (highest, before, after)):
+            phi.add_incoming(old, start)
+            phi.add_incoming(new, loop)
+        builder.cbranch(builder.icmp_unsigned("<", following, end), loop, done)
+        builder.position_at_end(done)
+        builder.store(after, best_at).align = 1
         return context.get_dummy_value()
 
-    return types.void(found, row, factor, query, tables, where), codegen
+    return types.void(found, rows, of_rows, query, tables, where), codegen
 
 
 FLOAT_1, FLOAT_2 = given(types.float32, 1), given(types.float32, 2)
@@ -112,18 +130,21 @@ def products_of(query, values, factors, bits, halves):
     ones, nothing = np.ones(len(sums), np.float32), np.zeros(len(sums), np.float32)
     made = np.full((len(values), len(sums)), -np.inf, np.float32)
     query_rows, tables = (taken, ones, made.reshape(-1)), (nothing, nothing)  # numba counts references
-    lanes = np.uint64(len(sums))
+    of_row, bases = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
+    of_rows = of_row, bases
     for at in range(0, len(values), ROWS):
         some = min(ROWS, len(values) - at)
         for row in range(some):
             unpack(values, np.uint64(at + row), bits, levels, np.uint64(row) * width)
+        for row in range(some):
+            here = np.uint64(at + row)
+            of_row[np.uint64(row)] = halves[factors[here]]
         for tile in range(len(tiles)):
             dots(tiles[tile], levels, width, found)
             lane = np.uint64(tile * LANES)
             for row in range(some):
-                here = np.uint64(at + row)
-                where = lane, lane, lane, here * lanes + lane, shift
-                _raise(found, np.uint64(row), halves[factors[here]], query_rows, tables, where)
+                rows, best = (np.uint64(row), np.uint64(row + 1)), np.uint64(at + row) * lanes + lane
+                _raise(found, rows, of_rows, query_rows, tables, (lane, lane, best, shift))
     return made
 
 
@@ -170,6 +191,9 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
     levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
     best, scores = np.zeros(len(scales), np.float32), np.zeros(len(firsts), np.float32)
     query_rows, both = (taken, scales, best), (tables[0].reshape(-1), tables[1].reshape(-1))
+    of_row, bases = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
+    of_rows = of_row, bases
+    codes, size = values.reshape(-1), values.shape[1]
     for document in range(len(firsts)):
         if firsts[document] == ends[document]:
             continue
@@ -177,16 +201,24 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
         centre = np.uint64(document) * lanes
         for at in range(firsts[document], ends[document], ROWS):
             some = min(ROWS, ends[document] - at)
+            soon = at + AHEAD  # documents lie far apart, so the processor cannot prefetch them itself
+            if soon >= ends[document] and document + 1 < len(firsts):
+                soon = firsts[document + 1] + AHEAD - (ends[document] - at + ROWS - 1) // ROWS * ROWS
+            if soon < len(factors):
+                prefetch(factors, np.uint64(soon))
+            for place in range(soon * size, min((soon + ROWS) * size, len(codes)), LINE):
+                prefetch(codes, np.uint64(place))
             for row in range(some):
                 unpack(values, np.uint64(at + row), bits, levels, np.uint64(row) * width)
+            for row in range(some):  # apart from unpacking, so that the compiler specialises that for `bits`
+                here = np.uint64(at + row)
+                of_row[np.uint64(row)] = halves[factors[here]]
+                bases[np.uint64(row)] = np.uint64(places[_word(words, here)]) * lanes
+            rows = np.uint64(0), np.uint64(some)
             for tile in range(len(tiles)):
                 dots(tiles[tile], levels, width, found)
                 lane = np.uint64(tile * LANES)
-                for row in range(some):
-                    here = np.uint64(at + row)
-                    base = np.uint64(places[_word(words, here)]) * lanes + lane
-                    where_ = base, centre + lane, lane, lane, shift
-                    _raise(found, np.uint64(row), halves[factors[here]], query_rows, both, where_)
+                _raise(found, rows, of_rows, query_rows, both, (lane, centre + lane, lane, shift))
         total = np.float32(0)
         for m in range(count):
             value = best[m]

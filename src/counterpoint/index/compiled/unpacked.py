@@ -9,24 +9,30 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
-from counterpoint.index.compiled.machine import BYTE, LONG, instruction, loaded, number, place_of
+from counterpoint.index.compiled.machine import BYTE, instruction, loaded, number, place_of
 
 __all__ = ["unpack"]
 
-MANY = 64  # codes unpacked at once
-BYTES = ir.VectorType(BYTE, MANY)
-FLAGS = ir.VectorType(ir.IntType(1), MANY)
+MANY, FEW = 64, 8  # codes unpacked at once, and where a row has fewer than that
 
 
-def _one(builder: Any, source: Any) -> Any:
-    return builder.zext(builder.bitcast(loaded(builder, source(LONG)), FLAGS), BYTES)
+def _bytes(count: int) -> Any:
+    return ir.VectorType(BYTE, count)
 
 
-def _few(bits: int) -> Callable[[Any, Any], Any]:
+def _one(count: int) -> Callable[[Any, Any], Any]:
+    def made(builder: Any, source: Any) -> Any:
+        flags = loaded(builder, source(ir.IntType(count)))
+        return builder.zext(builder.bitcast(flags, ir.VectorType(ir.IntType(1), count)), _bytes(count))
+
+    return made
+
+
+def _some(bits: int, count: int) -> Callable[[Any, Any], Any]:
     def made(builder: Any, source: Any) -> Any:
         """Extract the first codes of all bytes, then the second ones, and so on, and interleave them."""
         each = 8 // bits
-        kind = ir.VectorType(BYTE, MANY // each)
+        kind = _bytes(count // each)
         packed, mask = loaded(builder, source(kind)), number(2**bits - 1, kind)
         parts = [
             builder.and_(builder.lshr(packed, number(bits * place, kind)), mask) for place in range(each)
@@ -47,20 +53,23 @@ def _side_by_side(builder: Any, one: Any, other: Any) -> Any:
     return builder.shuffle_vector(one, other, places)
 
 
-def _eight(builder: Any, source: Any) -> Any:
-    """Signed integers, shifted to start at 0."""
-    return builder.xor(loaded(builder, source(BYTES)), number(128, BYTES))
+def _eight(count: int) -> Callable[[Any, Any], Any]:
+    def made(builder: Any, source: Any) -> Any:
+        """Signed integers, shifted to start at 0."""
+        return builder.xor(loaded(builder, source(_bytes(count))), number(128, _bytes(count)))
+
+    return made
 
 
-def _made(many: Callable[[Any, Any], Any]) -> Any:
+def _made(many: Callable[[Any, Any], Any], count: int) -> Any:
     @instruction
     def unpacked(typingctx: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
-        """Unpack `MANY` codes from byte `start` of one array to byte `to` of another."""
+        """Unpack `count` codes from byte `start` of one array to byte `to` of another."""
 
         def codegen(*code: Any) -> Any:
             context, builder, _, args = code
             found = many(builder, lambda kind: place_of(code, 0, args[1], kind))
-            builder.store(found, place_of(code, 2, args[3], BYTES)).align = 1
+            builder.store(found, place_of(code, 2, args[3], _bytes(count))).align = 1
             return context.get_dummy_value()
 
         return types.void(source, start, target, to), codegen
@@ -68,23 +77,18 @@ def _made(many: Callable[[Any, Any], Any]) -> Any:
     return unpacked
 
 
-_of_1, _of_2, _of_4, _of_8 = (_made(many) for many in (_one, _few(2), _few(4), _eight))
-
-
-@njit(nogil=True, cache=True)
-def _few_codes(values, row, bits, levels, to):
-    """Write the codes of one row with fewer than `MANY`."""
-    mask, flip = np.uint8((1 << bits) - 1), np.uint8(128 if bits == 8 else 0)
-    for i in range(values.shape[1]):
-        packed = values[row, np.uint64(i)] ^ flip
-        for shift in range(0, 8, bits):
-            levels[to] = packed >> np.uint8(shift) & mask
-            to += np.uint64(1)
+_many_1, _few_1 = (_made(_one(count), count) for count in (MANY, FEW))
+_many_2, _few_2 = (_made(_some(2, count), count) for count in (MANY, FEW))
+_many_4, _few_4 = (_made(_some(4, count), count) for count in (MANY, FEW))
+_many_8, _few_8 = (_made(_eight(count), count) for count in (MANY, FEW))
 
 
 @njit(nogil=True, inline="always")
 def unpack(values, row, bits, levels, to):
     """Write the codes of one row.
+
+    No function with a loop is called here: numba would count references to the arrays for each row, which
+    took a third of the time of a search.
 
     Args:
         values: (n, bytes) uint8, packed rows; 8-bit rows as signed integers.
@@ -93,20 +97,35 @@ def unpack(values, row, bits, levels, to):
         levels: uint8, written to.
         to: where the first code goes in `levels`.
     """
-    size = np.uint64(values.shape[1])
+    size, few = np.uint64(values.shape[1]), np.uint64(bits)  # bytes of a row, and of eight codes
     each = np.uint64(8 if bits == 1 else 4 if bits == 2 else 2 if bits == 4 else 1)  # faster than dividing
-    start, step, done = row * size, np.uint64(MANY // 8 * bits), np.uint64(0)
-    if size < step:
-        _few_codes(values, row, bits, levels, to)
+    start, many, done = row * size, few * np.uint64(MANY // FEW), np.uint64(0)
+    if size < few:
+        flip, mask = np.uint8(128 if bits == 8 else 0), np.uint8((1 << bits) - 1)
+        for i in range(size):
+            packed, first = values[row, np.uint64(i)] ^ flip, to + np.uint64(i) * each
+            for place in range(each):
+                levels[first + np.uint64(place)] = packed >> np.uint8(np.uint64(place) * few) & mask
         return
+    step = few if size < many else many
     while done < size:
         done = min(done, size - step)  # the last vector overlaps the one before
-        if bits == 1:
-            _of_1(values, start + done, levels, to + done * each)
+        at, target = start + done, to + done * each
+        if step == few:
+            if bits == 1:
+                _few_1(values, at, levels, target)
+            elif bits == 2:
+                _few_2(values, at, levels, target)
+            elif bits == 4:
+                _few_4(values, at, levels, target)
+            else:
+                _few_8(values, at, levels, target)
+        elif bits == 1:
+            _many_1(values, at, levels, target)
         elif bits == 2:
-            _of_2(values, start + done, levels, to + done * each)
+            _many_2(values, at, levels, target)
         elif bits == 4:
-            _of_4(values, start + done, levels, to + done * each)
+            _many_4(values, at, levels, target)
         else:
-            _of_8(values, start + done, levels, to + done * each)
+            _many_8(values, at, levels, target)
         done += step
