@@ -38,6 +38,8 @@ TOGETHER = 500  # rows per statement; every SQLite allows 999 values
 
 
 Integers = Sequence[int] | Int[np.ndarray, " k"]
+KNOWN = 2**16
+"""Ids that are kept in memory, about 7 MB; reading one takes as long as comparing its document's vectors."""
 LEAVING_OUT = "WHERE row NOT IN (SELECT value FROM json_each(?))"
 
 
@@ -69,6 +71,7 @@ class Database:
 
     def __init__(self, files: CheckedFolder, documents: int):
         self._file, self._documents = files.file(DATABASE), documents
+        self._known: dict[int, str] = {}
         self._checks = files.array(CHECKS) if CHECKS in files else None
         self._passages = files.array(PASSAGES) if PASSAGES in files else None
         # immutable=1: no lock file and no journal next to a committed, read-only file.
@@ -116,10 +119,14 @@ class Database:
         """The ids of the documents of some rows, in the order asked for."""
         if self._checks is None:
             self._file.whole()
-        wanted = sorted(set(rows))
-        found: dict[int, str] = dict(self._having("row, id", "row", wanted))
-        self._check(found, wanted, [_id_check(row, found[row]) for row in wanted if row in found], 0)
-        return [found[row] for row in rows]
+        known = self._known  # other threads only add to it, or replace it
+        if wanted := sorted({row for row in rows if row not in known}):
+            found: dict[int, str] = dict(self._having("row, id", "row", wanted))
+            self._check(found, wanted, [_id_check(row, found[row]) for row in wanted if row in found], 0)
+            if len(known) + len(found) > KNOWN:
+                known = self._known = {row: known[row] for row in rows if row in known}
+            known.update(found)
+        return [known[row] for row in rows]
 
     def row(self, document_id: str) -> int | None:
         """The row of a document; None if there is none."""
@@ -201,7 +208,7 @@ class Database:
     def close(self) -> None:
         """Close the file; may be repeated."""
         self._closing()
-        self._connection = None
+        self._connection, self._known = None, {}
 
     def _row(self, columns: str, row: int) -> tuple[Any, ...]:
         if self._checks is None:
