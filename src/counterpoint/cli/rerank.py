@@ -61,7 +61,7 @@ def rerank(
     if truncated := sum(longer):
         note(
             f"{truncated:,} of {pairs:,} pairs are longer than the {judge.longest:,} word-pieces that the "
-            "model reads; the ends of their documents were left out"
+            "model reads; it did not read their ends"
         )
     result: dict[str, Any] = {
         "output": str(output), "collection": collection, "split": split, "run": str(run), "model": model,
