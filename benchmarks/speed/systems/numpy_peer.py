@@ -4,7 +4,7 @@ import numpy as np
 
 from systems import System
 
-RERANKED = (100, 200, 400, 1000)
+RERANKED = (100, 200, 400, 600, 1000)
 """How many of the best by pooled vectors rerankers score, and our search that proposes by them."""
 
 
