@@ -20,16 +20,13 @@ def _bytes(count: int) -> Any:
     return ir.VectorType(BYTE, count)
 
 
-def _one(count: int) -> Callable[[Any, Any], Any]:
-    def made(builder: Any, source: Any) -> Any:
-        flags = loaded(builder, source(ir.IntType(count)))
-        return builder.zext(builder.bitcast(flags, ir.VectorType(ir.IntType(1), count)), _bytes(count))
-
-    return made
+def _one(builder: Any, source: Any, count: int) -> Any:
+    flags = loaded(builder, source(ir.IntType(count)))
+    return builder.zext(builder.bitcast(flags, ir.VectorType(ir.IntType(1), count)), _bytes(count))
 
 
-def _some(bits: int, count: int) -> Callable[[Any, Any], Any]:
-    def made(builder: Any, source: Any) -> Any:
+def _some(bits: int) -> Callable[[Any, Any, int], Any]:
+    def made(builder: Any, source: Any, count: int) -> Any:
         """Extract the first codes of all bytes, then the second ones, and so on, and interleave them."""
         each = 8 // bits
         kind = _bytes(count // each)
@@ -53,34 +50,36 @@ def _side_by_side(builder: Any, one: Any, other: Any) -> Any:
     return builder.shuffle_vector(one, other, places)
 
 
-def _eight(count: int) -> Callable[[Any, Any], Any]:
-    def made(builder: Any, source: Any) -> Any:
-        """Signed integers, shifted to start at 0."""
-        return builder.xor(loaded(builder, source(_bytes(count))), number(128, _bytes(count)))
-
-    return made
+def _eight(builder: Any, source: Any, count: int) -> Any:
+    """Signed integers, shifted to start at 0."""
+    return builder.xor(loaded(builder, source(_bytes(count))), number(128, _bytes(count)))
 
 
-def _made(many: Callable[[Any, Any], Any], count: int) -> Any:
+def _made(count: int) -> Any:
     @instruction
-    def unpacked(typingctx: Any, source: Any, start: Any, target: Any, to: Any) -> Any:
+    def unpacked(typingctx: Any, source: Any, start: Any, bits: Any, target: Any, to: Any) -> Any:
         """Unpack `count` codes from byte `start` of one array to byte `to` of another."""
 
         def codegen(*code: Any) -> Any:
             context, builder, _, args = code
-            found = many(builder, lambda kind: place_of(code, 0, args[1], kind))
-            builder.store(found, place_of(code, 2, args[3], _bytes(count))).align = 1
+            done = builder.append_basic_block("done")
+            cases = builder.switch(args[2], done)
+            for width, made in ((1, _one), (2, _some(2)), (4, _some(4)), (8, _eight)):
+                case = builder.append_basic_block(f"of_{width}_bits")
+                cases.add_case(number(width), case)
+                builder.position_at_end(case)
+                found = made(builder, lambda kind: place_of(code, 0, args[1], kind), count)
+                builder.store(found, place_of(code, 3, args[4], _bytes(count))).align = 1
+                builder.branch(done)
+            builder.position_at_end(done)
             return context.get_dummy_value()
 
-        return types.void(source, start, target, to), codegen
+        return types.void(source, start, bits, target, to), codegen
 
     return unpacked
 
 
-_many_1, _few_1 = (_made(_one(count), count) for count in (MANY, FEW))
-_many_2, _few_2 = (_made(_some(2, count), count) for count in (MANY, FEW))
-_many_4, _few_4 = (_made(_some(4, count), count) for count in (MANY, FEW))
-_many_8, _few_8 = (_made(_eight(count), count) for count in (MANY, FEW))
+_many, _few = _made(MANY), _made(FEW)
 
 
 @njit(nogil=True, inline="always")
@@ -110,22 +109,8 @@ def unpack(values, row, bits, levels, to):
     step = few if size < many else many
     while done < size:
         done = min(done, size - step)  # the last vector overlaps the one before
-        at, target = start + done, to + done * each
-        if step == few:
-            if bits == 1:
-                _few_1(values, at, levels, target)
-            elif bits == 2:
-                _few_2(values, at, levels, target)
-            elif bits == 4:
-                _few_4(values, at, levels, target)
-            else:
-                _few_8(values, at, levels, target)
-        elif bits == 1:
-            _many_1(values, at, levels, target)
-        elif bits == 2:
-            _many_2(values, at, levels, target)
-        elif bits == 4:
-            _many_4(values, at, levels, target)
+        if step == many:
+            _many(values, start + done, bits, levels, to + done * each)
         else:
-            _many_8(values, at, levels, target)
+            _few(values, start + done, bits, levels, to + done * each)
         done += step
