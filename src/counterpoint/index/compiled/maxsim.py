@@ -190,7 +190,8 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
     width, lanes = np.uint64(tiles.shape[1] // LANES), np.uint64(len(sums))
     levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
     best, scores = np.zeros(len(scales), np.float32), np.zeros(len(firsts), np.float32)
-    query_rows, both = (taken, scales, best), (tables[0].reshape(-1), tables[1].reshape(-1))
+    of_words, last = tables[0].reshape(-1), len(factors) - 1
+    query_rows, both = (taken, scales, best), (of_words, tables[1].reshape(-1))
     of_row, bases = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
     of_rows = of_row, bases
     codes, size = values.reshape(-1), values.shape[1]
@@ -214,6 +215,9 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
                 here = np.uint64(at + row)
                 of_row[np.uint64(row)] = halves[factors[here]]
                 bases[np.uint64(row)] = np.uint64(places[_word(words, here)]) * lanes
+                near = np.uint64(places[_word(words, np.uint64(min(at + row + ROWS, last)))]) * lanes
+                for tile in range(len(tiles)):  # the table of words is larger than the nearest caches
+                    prefetch(of_words, near + np.uint64(tile * LANES))
             rows = np.uint64(0), np.uint64(some)
             for tile in range(len(tiles)):
                 dots(tiles[tile], levels, width, found)
