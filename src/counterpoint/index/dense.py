@@ -12,6 +12,7 @@ from counterpoint.index.best import EVERY, Among, best_among, best_of
 from counterpoint.index.graph import Graph
 from counterpoint.index.kernels import dot_scores
 from counterpoint.index.layout import SetLayout
+from counterpoint.index.paths import multiplying
 from counterpoint.index.piece import Piece
 from counterpoint.index.rows import Rows
 from counterpoint.index.sketch import Sketch
@@ -21,6 +22,7 @@ from counterpoint.index.stored_rows import BLOCK, RowsStore
 __all__ = ["DenseStore"]
 
 FIRST = 4  # times `k` documents are compared first; the k-th best score is then nearly the final one
+SIGN = 4  # nanoseconds that numpy takes for a component of a sketch
 FEW = 0.1  # if a filter allows a smaller share of the documents, these are all scored without the graph
 
 
@@ -56,7 +58,7 @@ class DenseStore(RowsStore):
             if sketch is None:
                 found += [*self._scan(part, query.rows)]
             else:
-                kernels = self._meter.kernels((len(part.offsets) - 1) * query.rows.size)
+                kernels = self._meter.kernels(SIGN * (len(part.offsets) - 1) * query.rows.size)
                 found.append(sketch.bounds(query.rows[0], kernels))
         return found[0] if len(found) == 1 else np.concatenate(found)
 
@@ -65,7 +67,7 @@ class DenseStore(RowsStore):
     ) -> Float[np.ndarray, "q n"]:
         """As for multi-vector sets; a single query with some documents has its own kernel."""
         if documents is not None and len(queries) == 1 and part.layout.codec == "int8":
-            kernels = self._meter.kernels(documents.size * queries[0].rows.size)
+            kernels = self._meter.kernels(multiplying(documents.size * self.layout.dim, 1))
             if kernels is not None:
                 return part.scan(queries[0].rows, kernels, documents)
         return super()._table(queries, part, documents)
@@ -78,7 +80,8 @@ class DenseStore(RowsStore):
     def _scan(self, part: Rows, rows: Float[np.ndarray, "q d"]) -> Float[np.ndarray, "q n"]:
         documents = len(part.offsets) - 1
         if part.integral is not None:
-            kernels = self._meter.kernels(rows.size * documents) if part.layout.codec == "int8" else None
+            work = multiplying(documents * self.layout.dim, len(rows))
+            kernels = self._meter.kernels(work) if part.layout.codec == "int8" else None
             if kernels is not None:
                 return part.scan(rows, kernels)
             return part.against(rows)(slice(0, documents))(slice(None))

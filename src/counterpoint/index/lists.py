@@ -18,6 +18,7 @@ from counterpoint.index.best import Among, best_among
 from counterpoint.index.centroid_lists import CentroidLists
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.levels import Levels, levels_of
+from counterpoint.index.paths import multiplying
 from counterpoint.index.piece import Piece
 from counterpoint.index.rows import Rows
 from counterpoint.index.store import PROBES, Approximate, Asked, Everything, Look
@@ -52,7 +53,7 @@ class ListsStore(RowsStore):
             part, lists = self.parts[segment], self._lists[segment]
             if lists is None or part.centroids is None:
                 return None
-            kernels = self._meter.kernels(len(part.centroids) * query.rows.size)
+            kernels = self._meter.kernels(multiplying(len(part.centroids) * self.layout.dim, len(query.rows)))
             levels = levels_of(part, part.centroids, query, min(probes + 1, len(part.centroids)), kernels)
             some = _gathered(part, lists, levels, SHORTLIST * k, mine)
             firsts, lasts = part.offsets[some], part.offsets[some + 1]

@@ -1,8 +1,8 @@
 """Choose how vectors are multiplied: with numpy or with compiled kernels. Both give the same scores.
 
-Compiled kernels are ten times as fast and take a second to load, too much for a single query from the shell.
-So a store starts with numpy and switches after about a second of work. The first compilation takes nine
-seconds; the build of a large index triggers it (`compile_all`).
+Compiled kernels are many times as fast and take .7 seconds to load, too much for a single query from the
+shell. So a store starts with numpy, and switches before it has spent more than that. The first compilation
+takes nine seconds; the build of a large index triggers it (`compile_all`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from counterpoint.index.postings import saturated
 from counterpoint.index.rotation import rotated
 from counterpoint.index.signs import sketched
 
-__all__ = ["Kernels", "Meter", "compile_all", "described"]
+__all__ = ["Kernels", "Meter", "compile_all", "described", "multiplying"]
 
-WORTH = 4 * 10**9  # products of two numbers that numpy computes in about the time of loading
+WORTH = 7 * 10**8  # nanoseconds that loading takes
+UNPACK, MULTIPLY = 2, 0.1  # nanoseconds of numpy for a stored component, and for each product with it
 DIM = 101  # of the example; prime, to test the kernels' remainders
 
 
@@ -52,16 +53,25 @@ class Kernels(NamedTuple):
     halves: Float[np.ndarray, " 65536"]
 
 
+def multiplying(components: int, rows: int) -> float:
+    """Nanoseconds that numpy takes to unpack stored components, and to multiply each with `rows` others."""
+    return components * (UNPACK + MULTIPLY * rows)
+
+
 @final
 class Meter:
     """Counts the work of one store."""
 
     def __init__(self) -> None:
-        self._done = 0
+        self._done = 0.0
 
-    def kernels(self, products: int) -> Kernels | None:
-        """Count `products` more and return the compiled kernels; None while numpy is faster overall."""
-        self._done += products
+    def kernels(self, nanoseconds: float) -> Kernels | None:
+        """The compiled kernels; None while numpy is faster overall.
+
+        Args:
+            nanoseconds: what numpy would take now.
+        """
+        self._done += nanoseconds
         if self._done < WORTH and "counterpoint.index.compiled.maxsim" not in sys.modules:
             return None
         return _loaded()

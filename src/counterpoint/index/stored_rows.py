@@ -14,7 +14,7 @@ from counterpoint.index.counted import distinct
 from counterpoint.index.deletes import Counts
 from counterpoint.index.kernels import best_of_similarities, check_dims, maxsim_by
 from counterpoint.index.layout import SetLayout
-from counterpoint.index.paths import Meter
+from counterpoint.index.paths import Meter, multiplying
 from counterpoint.index.piece import Piece
 from counterpoint.index.rows import Rows, opened_rows
 from counterpoint.index.store import Asked, BestRows, VectorStore
@@ -143,7 +143,7 @@ class RowsStore(VectorStore):
         some = np.arange(len(part.offsets) - 1) if documents is None else documents
         count = int((part.offsets[some + 1] - part.offsets[some]).sum())
         if part.factored and self.layout.ids if matching else part.integral is not None:
-            kernels = self._meter.kernels(count * asked.size)
+            kernels = self._meter.kernels(multiplying(count * self.layout.dim, len(asked)))
             if kernels is not None:
                 compiled = part.matched if matching else part.compiled
                 return np.stack([compiled(kernels, query, some) for query in queries])
