@@ -86,8 +86,8 @@ _many, _few = _made(MANY), _made(FEW)
 def unpack(values, row, bits, levels, to):
     """Write the codes of one row.
 
-    No function with a loop is called here: numba would count references to the arrays for each row, which
-    took a third of the time of a search.
+    No function with a loop is called here: numba would count references to the arrays for each row, and that
+    took a quarter of the time of a search.
 
     Args:
         values: (n, bytes) uint8, packed rows; 8-bit rows as signed integers.
