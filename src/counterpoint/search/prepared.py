@@ -51,7 +51,7 @@ class Candidates:
     Attributes:
         positions: in the index.
         table: exact scores divided by the part's ceiling, one column per part, before they are weighted.
-        evidence: of each part (see `evidence_of`); empty if no weight is adapted.
+        evidence: of each part (see `evidence_of`); empty in a search that adapts no weight.
     """
 
     positions: Int[np.ndarray, " c"]
