@@ -198,14 +198,13 @@ class Searcher:
         workflow: Workflow = "hybrid",
         on_progress: OnProgress = lambda done: None,
     ) -> Iterator[tuple[str, Candidates]]:
-        """Yield, query by query, each part's scores of the candidates before they are weighted, and its evidence.
+        """Yield, query by query, each part's scores of the candidates before they are weighted.
 
-        Arguments as for `run`, with `k` documents from each first stage.
+        The parts' evidence is there whether or not the weights are adapted. Arguments as for `run`, with `k` documents from each first stage.
         """
         plan = plan_for(workflow, self.index, self.settings)
-        plan = replace(
-            plan, adapt=plan.adapt or dict.fromkeys(plan.weights, 0.0)
-        )  # to find the evidence, too
+        asks = plan.adapt or dict.fromkeys(plan.weights, 0.0)  # for evidence; weights stay as they are
+        plan = replace(plan, adapt=asks)
         yield from self._all_candidates(queries, self._depth(k), plan, None, on_progress)
 
     def run_each(
