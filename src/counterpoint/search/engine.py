@@ -200,7 +200,8 @@ class Searcher:
     ) -> Iterator[tuple[str, Candidates]]:
         """Yield, query by query, each part's scores of the candidates before they are weighted.
 
-        The parts' evidence is there whether or not the weights are adapted. Arguments as for `run`, with `k` documents from each first stage.
+        The parts' evidence is there whether or not the weights are adapted. Arguments as for `run`, with `k`
+        documents from each first stage.
         """
         plan = plan_for(workflow, self.index, self.settings)
         asks = plan.adapt or dict.fromkeys(plan.weights, 0.0)  # for evidence; weights stay as they are
