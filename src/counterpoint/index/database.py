@@ -39,7 +39,7 @@ TOGETHER = 500  # rows per statement; every SQLite allows 999 values
 
 Integers = Sequence[int] | Int[np.ndarray, " k"]
 KNOWN = 2**16
-"""Ids that are kept in memory, about 7 MB; reading one takes as long as comparing its document's vectors."""
+"""Ids that are kept in memory: some megabytes. A run needs hundreds of them for each query."""
 LEAVING_OUT = "WHERE row NOT IN (SELECT value FROM json_each(?))"
 
 

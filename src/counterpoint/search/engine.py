@@ -96,7 +96,8 @@ class Searcher:
         plan = plan_for(workflow, self.index, self.settings)
         (prepared,) = prepare([query], plan, self.settings, self.index, self.model)
         (found,) = propose([prepared], plan, k, self.settings, self.index, self._among)
-        scored = self._scored(self._candidates(prepared, plan, found), plan, self.settings)
+        candidates = self._candidates(prepared, plan, found, evidence=bool(plan.adapt))
+        scored = self._scored(candidates, plan, self.settings)
         near = at_least_best(scored.scores, k)
         documents = self.index.documents_at(scored.positions[near])
         best = trec_order([each.id for each in documents], scored.scores[near])[:k]
@@ -160,7 +161,7 @@ class Searcher:
         found = NOTHING
         if plan.adapt:
             (found,) = propose([prepared], plan, 1, self.settings, self.index, self._among)
-        evidence = self._candidates(prepared, plan, found).evidence
+        evidence = self._candidates(prepared, plan, found, evidence=bool(plan.adapt)).evidence
         table = table_of_texts(prepared, plan, (self.index, self.model), texts)
         return self._scored(Candidates(np.arange(len(texts)), table, evidence), plan, self.settings).scores
 
@@ -204,9 +205,7 @@ class Searcher:
         documents from each first stage.
         """
         plan = plan_for(workflow, self.index, self.settings)
-        asks = plan.adapt or dict.fromkeys(plan.weights, 0.0)  # for evidence; weights stay as they are
-        plan = replace(plan, adapt=asks)
-        yield from self._all_candidates(queries, self._depth(k), plan, None, on_progress)
+        yield from self._all_candidates(queries, self._depth(k), plan, None, on_progress, evidence=True)
 
     def run_each(
         self,
@@ -227,7 +226,7 @@ class Searcher:
         plans = [plan_for("hybrid", self.index, each) for each in settings]
         if not plans:
             return
-        own = replace(plans[0], adapt=next((plan.adapt for plan in plans if plan.adapt), {}))
+        own, adapts = replace(plans[0], adapt={}), any(plan.adapt for plan in plans)
         for each, plan in zip(settings, plans, strict=True):
             if plan.weights.keys() != own.weights.keys():
                 raise ConfigError(
@@ -239,7 +238,8 @@ class Searcher:
                 )
             if each.apart_from_weights() != self.settings.apart_from_weights():
                 raise ConfigError("settings searched together may differ only in weights and feedback")
-        found = dict(self._all_candidates(queries, self._depth(k), own, None, on_progress))
+        candidates = self._all_candidates(queries, self._depth(k), own, None, on_progress, evidence=adapts)
+        found = dict(candidates)
         for each, plan in zip(settings, plans, strict=True):
             scored = {qid: self._scored(candidates, plan, each) for qid, candidates in found.items()}
             yield self._best(scored, k, plan)
@@ -257,7 +257,8 @@ class Searcher:
     def _run(
         self, queries: Mapping[str, str], k: int, plan: Plan, candidates: Run | None, on_progress: OnProgress
     ) -> Run:
-        found = self._all_candidates(queries, self._depth(k), plan, candidates, on_progress)
+        depth, adapts = self._depth(k), bool(plan.adapt)
+        found = self._all_candidates(queries, depth, plan, candidates, on_progress, evidence=adapts)
         return self._best({qid: self._scored(each, plan, self.settings) for qid, each in found}, k, plan)
 
     @cached_property
@@ -286,20 +287,27 @@ class Searcher:
         return run.top(k)
 
     def _all_candidates(
-        self, queries: Mapping[str, str], depth: int, plan: Plan, given: Run | None, on_progress: OnProgress
+        self,
+        queries: Mapping[str, str],
+        depth: int,
+        plan: Plan,
+        given: Run | None,
+        on_progress: OnProgress,
+        *,
+        evidence: bool,
     ) -> Iterator[tuple[str, Candidates]]:
         """Yield, query by query, the candidates (found or given) and each part's scores of them."""
         stream, done = iter(queries.items()), 0
         while batch := list(islice(stream, min(TOGETHER, max(1, SCORES // max(1, self.index.end))))):
             prepared = prepare([text for _, text in batch], plan, self.settings, self.index, self.model)
             proposals: Iterator[Proposal] = repeat(NOTHING)
-            if given is None or plan.adapt:  # with given candidates, only adapted weights need those found
+            if given is None or evidence:  # with given candidates, only evidence needs those found
                 wanted = depth if given is None else 1
                 proposals = propose(prepared, plan, wanted, self.settings, self.index, self._among)
             for (qid, text), query, found in zip(batch, prepared, proposals, strict=False):
                 asked = found if given is None else self._given(given, qid)
                 asked, found = (asked, found) if text.strip() else (NOTHING, NOTHING)
-                yield qid, self._candidates(query, plan, found, asked)
+                yield qid, self._candidates(query, plan, found, asked, evidence=evidence)
             done += len(batch)
             on_progress(done)
 
@@ -318,19 +326,24 @@ class Searcher:
         return Proposal(found if allowed is None else found[allowed[found]], {}, NONE)
 
     def _candidates(
-        self, query: PreparedQuery, plan: Plan, found: Proposal, asked: Proposal | None = None
+        self,
+        query: PreparedQuery,
+        plan: Plan,
+        found: Proposal,
+        asked: Proposal | None = None,
+        *,
+        evidence: bool,
     ) -> Candidates:
         """Every part's exact scores of the candidates found, or of those asked for, before they are weighted.
 
-        The candidates found decide the adapted weights of the query, even if others are asked for.
+        Evidence for adapted weights is that of the candidates found, even if others are asked for.
         """
         asked = found if asked is None else asked
         table = self._table(query, plan, asked)
-        evidence: Mapping[str, float] = {}
-        if plan.adapt:
-            of_found = table if asked is found else self._table(query, plan, found)
-            evidence = self._evidence(query, plan, found, of_found)
-        return Candidates(asked.positions, table, evidence)
+        if not evidence:
+            return Candidates(asked.positions, table, {})
+        of_found = table if asked is found else self._table(query, plan, found)
+        return Candidates(asked.positions, table, self._evidence(query, plan, found, of_found))
 
     def _evidence(
         self, query: PreparedQuery, plan: Plan, found: Proposal, table: Float[np.ndarray, "c parts"]

@@ -51,7 +51,7 @@ class Candidates:
     Attributes:
         positions: in the index.
         table: exact scores divided by the part's ceiling, one column per part, before they are weighted.
-        evidence: of each part (see `evidence_of`); empty in a search that adapts no weight.
+        evidence: of each part (see `evidence_of`); empty where it was not asked for.
     """
 
     positions: Int[np.ndarray, " c"]
