@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoint.index import best as best_module
-from counterpoint.index.best import best_of
+from counterpoint.index.best import Peaks, best_of
 
 
 def sorted_best(scores, k, matching):
@@ -18,10 +18,10 @@ def sorted_best(scores, k, matching):
     st.booleans(),
     st.sampled_from([1, 2, 8, 1024]),
 )
-def test_the_best_are_those_of_sorting(scores, k, matching, groups):
+def test_the_best_are_those_of_sorting(scores, k, matching, group):
     scores = np.array(scores, np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_module, "GROUPS", groups)
+        patch.setattr(best_module, "GROUP", group)
         assert sorted(best_of(scores, k, matching=matching).tolist()) == sorted_best(scores, k, matching)
 
 
@@ -32,3 +32,19 @@ def test_the_best_of_many(k, matching):
     for scores in (rng.normal(size=30_000), rng.integers(-3, 3, 30_000), np.zeros(30_000)):
         scores = scores.astype(np.float32)
         assert sorted(best_of(scores, k, matching=matching).tolist()) == sorted_best(scores, k, matching)
+
+
+@given(
+    st.lists(st.sampled_from([-2.0, -0.5, 0.0, 0.25, 1.0]), max_size=200),
+    st.sampled_from([-2.0, 0.0, 0.25, 2.0]),
+    st.sampled_from([1, 2, 8, 1024]),
+)
+def test_the_scores_that_reach_a_bound(scores, least, group):
+    scores = np.array(scores, np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(best_module, "GROUP", group)
+        peaks = Peaks(scores)
+        assert peaks.reaching(least).tolist() == np.flatnonzero(scores >= least).tolist()
+        assert peaks.positive().tolist() == np.flatnonzero(scores > 0).tolist()
+        for k in range(1, len(scores) + 1):
+            assert (scores >= peaks.bound(k)).sum() >= k

@@ -77,7 +77,9 @@ def test_a_score_from_postings_is_the_one_of_the_match_matrix(queries, texts, ba
 @given(
     seed=st.integers(0, 2**32 - 1),
     codec_and_dim=st.one_of(
-        st.just(("float16", 1)), st.tuples(st.just("int8"), st.integers(1, 40) | st.integers(60, 140))
+        st.just(("float16", 1)),
+        st.tuples(st.just("int8"), st.integers(1, 40) | st.integers(60, 140)),
+        st.tuples(st.just("int8"), st.sampled_from([4, 8, 16, 32])),  # rows that are multiplied in lanes
     ),
     kind=st.sampled_from(["normal", "zeros", "ties", "huge"]),
     texts=st.integers(0, 40),

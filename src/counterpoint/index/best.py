@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-__all__ = ["EVERY", "Among", "best_among", "best_of"]
+__all__ = ["EVERY", "Among", "Peaks", "best_among", "best_of"]
 
 
 @final
@@ -36,11 +37,53 @@ class Among:
 
 EVERY = Among()
 
-GROUPS = 1024  # groups of scores, whose maxima bound the best
+GROUP = 256  # neighbouring scores, of which only the highest is compared at first
+
+
+@final
+class Peaks:
+    """Many scores, with the highest of each group of neighbours, so that few are looked at twice.
+
+    Args:
+        scores: one for each position.
+    """
+
+    def __init__(self, scores: Float[np.ndarray, " n"]):
+        self.scores = scores
+        starts = np.arange(0, len(scores), GROUP)
+        self._highest = np.maximum.reduceat(scores, starts) if len(starts) else scores
+
+    def reaching(self, least: float) -> Int[np.ndarray, " c"]:
+        """The positions of scores of at least `least`, ascending."""
+        return self._where(self._highest >= least, lambda some: some >= least)
+
+    def positive(self) -> Int[np.ndarray, " c"]:
+        """The positions of scores above 0, ascending."""
+        return self._where(self._highest > 0, lambda some: some > 0)
+
+    def bound(self, k: int) -> float:
+        """A number that at least `k` scores reach, and few others."""
+        return np.partition(self._highest, -k)[-k] if len(self._highest) > k else -np.inf
+
+    def _where(
+        self, groups: Bool[np.ndarray, " g"], test: Callable[[np.ndarray], np.ndarray]
+    ) -> Int[np.ndarray, " c"]:
+        """The positions that pass a test, which no score outside these groups does."""
+        whole = len(self.scores) // GROUP
+        chosen = np.flatnonzero(groups[:whole])
+        if 2 * len(chosen) > whole:  # most
+            return np.flatnonzero(test(self.scores))
+        found = np.flatnonzero(test(self.scores[: whole * GROUP].reshape(whole, GROUP)[chosen]))
+        rest = np.flatnonzero(test(self.scores[whole * GROUP :])) + whole * GROUP
+        return np.concatenate([chosen[found // GROUP] * GROUP + found % GROUP, rest])
 
 
 def best_of(
-    scores: Float[np.ndarray, " n"], k: int, *, matching: bool, order: Int[np.ndarray, " n"] | None = None
+    scores: Float[np.ndarray, " n"] | Peaks,
+    k: int,
+    *,
+    matching: bool,
+    order: Int[np.ndarray, " n"] | None = None,
 ) -> Int[np.ndarray, " c"]:
     """Positions of the best `k`, the first on ties; a smaller `k` gives a subset of a larger one.
 
@@ -48,14 +91,15 @@ def best_of(
 
     With `matching`, documents that score 0 or less are left out: none of the query's words is in them.
     """
-    k = min(k, len(scores))
+    peaks = scores if isinstance(scores, Peaks) else Peaks(scores)
+    k = min(k, len(peaks.scores))
     if not k:
         return np.zeros(0, np.int64)
-    bound = _bound(scores, k)
-    near = np.flatnonzero(scores > 0 if matching and bound <= 0 else scores >= bound)
+    bound = peaks.bound(k)
+    near = peaks.positive() if matching and bound <= 0 else peaks.reaching(bound)
     if len(near) < k:
         return near
-    found = scores[near]
+    found = peaks.scores[near]
     least = np.partition(found, -k)[-k]
     above = near[found > least]
     ties, left = near[found == least], k - len(above)
@@ -65,19 +109,11 @@ def best_of(
 
 
 def best_among(
-    scores: Float[np.ndarray, " n"], k: int, among: Among, *, matching: bool
+    scores: Float[np.ndarray, " n"] | Peaks, k: int, among: Among, *, matching: bool
 ) -> Int[np.ndarray, " c"]:
     """`best_of` the allowed documents."""
     if among.allowed is None:
         return best_of(scores, k, matching=matching, order=among.order)
     positions = np.flatnonzero(among.allowed)
-    return positions[best_of(scores[positions], k, matching=matching, order=among.at(positions))]
-
-
-def _bound(scores: Float[np.ndarray, " n"], k: int) -> float:
-    """A number that at least `k` scores reach, and few others, so that few are left to compare."""
-    groups = max(GROUPS, 4 * k)
-    if len(scores) < 2 * groups:
-        return -np.inf
-    whole = len(scores) - len(scores) % groups
-    return np.partition(scores[:whole].reshape(-1, groups).max(axis=0), -k)[-k]
+    some = (scores.scores if isinstance(scores, Peaks) else scores)[positions]
+    return positions[best_of(some, k, matching=matching, order=among.at(positions))]

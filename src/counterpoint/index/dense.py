@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from counterpoint.index.best import EVERY, Among, best_among, best_of
+from counterpoint.index.best import EVERY, Among, Peaks, best_among, best_of
 from counterpoint.index.graph import Graph
 from counterpoint.index.kernels import dot_scores
 from counterpoint.index.layout import SetLayout
@@ -97,7 +97,7 @@ class _Left(Look):
     def __init__(
         self, store: DenseStore, bounds: Sequence[Float[np.ndarray, " n"]], queries: Sequence[Asked]
     ):
-        self._store, self._bounds, self._queries = store, bounds, queries
+        self._store, self._bounds, self._queries = store, [Peaks(each) for each in bounds], queries
 
     def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """The best of the candidates, by exact score."""
@@ -105,11 +105,11 @@ class _Left(Look):
         left = first = best_among(bounds, FIRST * k, among, matching=False)
         scores = self._store.scores(asked, first)
         if len(first) > k:
-            near = bounds >= np.partition(scores, -k)[-k]
+            least = np.partition(scores, -k)[-k]
+            near = bounds.reaching(least)
             if among.allowed is not None:
-                near &= among.allowed
-            near[first] = True
-            left = np.flatnonzero(near)
+                near = near[among.allowed[near]]
+            left = np.concatenate([near, first[bounds.scores[first] < least]])
             scores = self._store.scores(asked, left)
         return left[best_of(scores, k, matching=False, order=among.at(left))]
 

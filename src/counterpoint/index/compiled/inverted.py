@@ -8,15 +8,30 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
-from counterpoint.index.compiled.machine import BYTE, WORD, given, instruction, loaded, place_of, prefetch
+from counterpoint.index.compiled.machine import (
+    BYTE,
+    FLOATS,
+    INTS,
+    LANES,
+    VNNI,
+    given,
+    instruction,
+    loaded,
+    number,
+    place_of,
+    prefetch,
+    spread,
+)
+from counterpoint.index.compiled.vnni import in_pairs, multiplied
 from counterpoint.index.kernels import BUCKET
 
 __all__ = ["add_postings", "add_sorted", "matched"]
 
 BLOCK = 1024  # postings processed at a time, in loops short enough for out-of-order execution
 AHEAD = 32  # postings whose rows are prefetched
-EIGHT = 8  # components multiplied at once
-BYTES, WORDS = (ir.VectorType(kind, EIGHT) for kind in (BYTE, WORD))
+WIDE = 4 * LANES  # components multiplied at once
+FIT = (4, 8, 16, 32)  # numbers of components of which `LANES` rows are multiplied at once
+BYTES, HALVES = ir.VectorType(BYTE, WIDE), ir.VectorType(ir.HalfType(), LANES)
 
 LONG_1, FLOAT_1, BYTE_2 = given(types.int64, 1), given(types.float32, 1), given(types.int8, 2)
 QUERY = types.Tuple((BYTE_2, FLOAT_1))
@@ -81,7 +96,7 @@ def _add_best(scores, owners, count, similarities, last, best):
     for at in range(np.uint64(count)):
         if owners[at] != last:
             scores[last] += best
-            last, best = owners[at], np.float32(0)
+            last, best = np.uint64(owners[at]), np.float32(0)
         best = max(best, similarities[at])
     return last, best
 
@@ -121,33 +136,83 @@ def add_postings(scores, query, lists, stored, documents):
             scores[last] += best
 
 
-@instruction
-def _eight(typingctx: Any, values: Any, first: Any, query: Any, of_query: Any) -> Any:
-    """The inner product of eight components."""
+def _lanes_of(dim: int) -> Any:
+    """An instruction for the similarities of a query row with sixteen rows of `dim` components."""
 
-    def codegen(*code: Any) -> Any:
-        _, builder, _, args = code
-        rows, queries = (place_of(code, which, args[which + 1], BYTES) for which in (0, 2))
-        wide = (builder.sext(loaded(builder, each), WORDS) for each in (rows, queries))
-        kind = ir.FunctionType(WORD, [WORDS])
-        total = builder.module.declare_intrinsic(f"llvm.vector.reduce.add.v{EIGHT}i32", fnty=kind)
-        return builder.call(total, [builder.mul(*wide)])
+    @instruction
+    def found(typingctx: Any, stored: Any, row: Any, asked: Any, numbers: Any, into: Any, at: Any) -> Any:
+        """Store sixteen similarities.
 
-    return types.int32(values, first, query, of_query), codegen
+        Args:
+            typingctx: numba's own.
+            stored: flat integers, and factors as uint16.
+            row: the first row.
+            asked: the query row, repeated in 64 bytes.
+            numbers: 128 times the sum of the query row, and its scale.
+            into: float32.
+            at: where to store them.
+        """
+
+        def codegen(*code: Any) -> Any:
+            context, builder, _, args = code
+            values = place_of(code, (0, 0), builder.mul(args[1], number(dim)), BYTES)
+            query = loaded(builder, place_of(code, 2, number(0), INTS))
+            surplus, scale = (builder.extract_value(args[3], which) for which in range(2))
+            sums = []
+            for which in range(dim // 4):
+                levels = loaded(builder, builder.gep(values, [number(which)]))
+                levels = builder.bitcast(builder.xor(levels, number(128, BYTES)), INTS)
+                sums.append(multiplied(builder, number(0, INTS), levels, query))
+            while len(sums) > 1:
+                sums = [in_pairs(builder, *sums[i : i + 2]) for i in range(0, len(sums), 2)]
+            products = builder.sitofp(builder.sub(sums[0], spread(builder, surplus, INTS)), FLOATS)
+            factors = builder.fpext(loaded(builder, place_of(code, (0, 1), args[1], HALVES)), FLOATS)
+            scaled = builder.fmul(builder.fmul(products, factors), spread(builder, scale, FLOATS))
+            builder.store(scaled, place_of(code, 4, args[5], FLOATS)).align = 4
+            return context.get_dummy_value()
+
+        return types.void(stored, row, asked, numbers, into, at), codegen
+
+    return found
+
+
+_4, _8, _16, _32 = (_lanes_of(dim) for dim in FIT)
+
+
+@njit(nogil=True, cache=True)
+def _in_lanes(first, count, query, stored, found):
+    """`_in_order` for as many rows as fill the lanes; returns how many."""
+    (integers, scale), (values, factors, _) = query, stored
+    dim, rows = len(integers), np.uint64(count - count % LANES)
+    asked, surplus = np.empty(WIDE, np.int8), np.int32(0)
+    for i in range(WIDE):
+        asked[i] = integers[i % dim]
+    for i in range(dim):
+        surplus += np.int32(128) * np.int32(integers[i])
+    flat, start, numbers = (values.reshape(-1), factors), np.uint64(first), (np.int32(surplus), scale)
+    for at in range(np.uint64(0), rows, np.uint64(LANES)):
+        if dim == 4:
+            _4(flat, start + at, asked, numbers, found, at)
+        elif dim == 8:
+            _8(flat, start + at, asked, numbers, found, at)
+        elif dim == 16:
+            _16(flat, start + at, asked, numbers, found, at)
+        else:
+            _32(flat, start + at, asked, numbers, found, at)
+    return rows
 
 
 @njit(nogil=True, cache=True)
 def _in_order(first, count, query, stored, found):
     """Similarities of one query row with stored rows that follow each other."""
     (integers, scale), (values, factors, halves) = query, stored
-    dim, flat = np.uint64(values.shape[1]), values.reshape(-1)
-    whole = dim - dim % np.uint64(EIGHT)
-    for at in range(np.uint64(count)):
+    dim, done = np.uint64(len(integers)), np.uint64(0)
+    if VNNI and len(integers) in FIT:
+        done = _in_lanes(first, count, query, stored, found)
+    for at in range(done, np.uint64(count)):
         row = np.uint64(first) + at
         total = np.int32(1 if dim == 0 else 0)
-        for i in range(np.uint64(0), whole, np.uint64(EIGHT)):
-            total += _eight(flat, row * dim + i, integers, i)
-        for i in range(whole, dim):
+        for i in range(dim):
             total += np.int32(values[row, i]) * np.int32(integers[i])
         found[at] = np.float32(total) * halves[factors[row]] * scale
 
@@ -168,15 +233,13 @@ def add_sorted(scores, query, lists, stored, documents):
         documents: of each row, (r,).
     """
     (firsts, ends), (integers, scales) = lists, query
-    owners, found = np.zeros(BLOCK, np.uint64), np.zeros(BLOCK, np.float32)
+    found = np.zeros(BLOCK, np.float32)
     for asked in range(len(firsts)):
         last, best = np.uint64(0), np.float32(0)
         for first in range(firsts[asked], ends[asked], BLOCK):
             count = min(BLOCK, ends[asked] - first)
-            for at in range(np.uint64(count)):
-                owners[at] = documents[np.uint64(first) + at]
             _in_order(first, count, (integers[asked], scales[asked]), stored, found)
-            last, best = _add_best(scores, owners, count, found, last, best)
+            last, best = _add_best(scores, documents[first : first + count], count, found, last, best)
         if firsts[asked] < ends[asked]:
             scores[last] += best
 

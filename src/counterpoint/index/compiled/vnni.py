@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from counterpoint.index.compiled.machine import INTS, LANES, LONG, WORD, number
 
-__all__ = ["added_up", "added_up_four", "multiplied", "summed"]
+__all__ = ["added_up", "added_up_four", "in_pairs", "in_threes", "multiplied", "summed"]
 
 
 def multiplied(builder: Any, total: Any, levels: Any, asked: Any) -> Any:
@@ -56,6 +56,23 @@ def added_up_four(builder: Any, totals: list[Any]) -> Any:
         halves = (range(lanes), range(lanes, 2 * lanes))
         both = builder.add(*(_chosen(builder, both, both, half) for half in halves))
     return both
+
+
+def in_pairs(builder: Any, one: Any, other: Any) -> Any:
+    """Sixteen sums of neighbouring lanes, eight of each vector."""
+    evens, odds = (_chosen(builder, one, other, range(side, 2 * LANES, 2)) for side in range(2))
+    return builder.add(evens, odds)
+
+
+def in_threes(builder: Any, one: Any, other: Any, third: Any) -> Any:
+    """Sixteen sums of three neighbouring lanes of three vectors that follow each other."""
+    parts = []
+    for side in range(3):
+        at = [side + 3 * sum_ for sum_ in range(LANES)]
+        early = _chosen(builder, one, other, [min(lane, 2 * LANES - 1) for lane in at])
+        lanes = [i if lane < 2 * LANES else lane - LANES for i, lane in enumerate(at)]
+        parts.append(_chosen(builder, early, third, lanes))
+    return builder.add(builder.add(parts[0], parts[1]), parts[2])
 
 
 WORDS, PAIRS = 1, 2  # lanes that stay together
