@@ -16,15 +16,15 @@ in processes of its own on one CPU: the first that `run` itself may use, so that
 Indexes are kept in WORK, so a second run only searches. A system that is not installed, that fails, or that
 takes longer than `--limit` has a row that says so.
 
-Recall is that of the documents that float32 vectors rank highest when every document is looked at: by MaxSim,
-by pooled vectors, or by the whole score of the default. Latency is p50 / p95 in milliseconds for the best k,
-and of the default's and synthetic rows for the best 10 with their texts. "again" is CPU time of the same
-queries of synthetic rows a second time, when what they read has been read and checked. Systems are given the
-vectors of a query. Encoding it is measured by itself and added for "with encoding". Memory is the most that
-was resident from opening on, without and with what was there before (libraries, queries). For late
-interaction over every document it is printed how long its products would take at the speed of torch's int8
-product, and reading the index at that of memory. Building leaves out reading the vectors, or making those of
-synthetic documents.
+Recall is that of the documents that float32 vectors rank highest when every document is looked at: by
+MaxSim, by pooled vectors, or by the whole score of the default. Latency is p50 / p95 in milliseconds for
+the best k, and of the default's and synthetic rows for the best 10 with their texts. "again" is CPU time of
+the same queries a second time, when what they read has been read and checked. Systems are given the vectors
+of a query. Encoding it is measured by itself and added for "with encoding". Memory is the most that was
+resident from opening on, without and with what was there before (libraries, queries). For late interaction
+over every document it is printed how long its products would take at the speed of torch's int8 product, and
+reading the index at that of memory. Building leaves out reading the vectors, or making those of synthetic
+documents.
 """
 
 import argparse

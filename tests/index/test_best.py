@@ -43,7 +43,7 @@ def test_the_scores_that_reach_a_bound(scores, least, group):
     scores = np.array(scores, np.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(best_module, "GROUP", group)
-        peaks = Peaks(scores)
+        peaks = Peaks(scores, 3)
         assert peaks.reaching(least).tolist() == np.flatnonzero(scores >= least).tolist()
         assert peaks.positive().tolist() == np.flatnonzero(scores > 0).tolist()
         for k in range(1, len(scores) + 1):

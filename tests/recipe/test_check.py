@@ -36,6 +36,7 @@ from counterpoint.learn import (
     NegativeLogLikelihood,
     NoImprovement,
     Orthogonality,
+    PositiveDistance,
     ResidualMargin,
     RouterBalance,
     TermSparsity,
@@ -87,6 +88,10 @@ FAULTS = {
     "orthogonal vectors of many": (
         stages(train(Contrastive() + Orthogonality("tokens"), lexical=BM25Terms())),
         "stages.train: orthogonality takes one vector per text, and 'tokens' has several; name a pooled set",
+    ),
+    "a distance of many vectors": (
+        stages(train(Contrastive() + PositiveDistance("tokens"))),
+        "stages.train: positive_distance takes one vector per text, and 'tokens' has several",
     ),
     "the terms of no terms": (
         stages(train(Contrastive() + TermSparsity("mean"))),

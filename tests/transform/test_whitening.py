@@ -164,6 +164,13 @@ def test_shrinkage_draws_the_spectrum_to_its_mean():
         np.testing.assert_allclose(z @ z.T, centred @ wanted @ centred.T, atol=1e-3)
 
 
+def test_the_leading_directions_do_not_depend_on_shrinkage():
+    rows = torch.randn(400, 4, generator=torch.manual_seed(3)) * torch.tensor([0.1, 9.0, 2.0, 5.0])
+    for share in (0.0, 0.5, 1.0):
+        matrix = Whitening(4, rank=2, shrinkage=share).fit([rows]).matrix_
+        assert matrix.abs().argmax(0).tolist() == [1, 3], share
+
+
 def test_the_oracle_shrinkage_by_loops_and_what_it_is_for():
     rng = np.random.default_rng(1)
     true = np.diag(np.linspace(0.5, 2, 20))

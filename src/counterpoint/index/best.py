@@ -37,7 +37,8 @@ class Among:
 
 EVERY = Among()
 
-GROUP = 256  # neighbouring scores, of which only the highest is compared at first
+GROUP = 256  # neighbouring scores at most, of which only the highest is compared at first
+GROUPS = 4  # for each of the best `k`, so that their number is a narrow bound
 
 
 @final
@@ -46,12 +47,13 @@ class Peaks:
 
     Args:
         scores: one for each position.
+        k: how many of the best are looked for.
     """
 
-    def __init__(self, scores: Float[np.ndarray, " n"]):
-        self.scores = scores
-        starts = np.arange(0, len(scores), GROUP)
-        self._highest = np.maximum.reduceat(scores, starts) if len(starts) else scores
+    def __init__(self, scores: Float[np.ndarray, " n"], k: int):
+        self.scores, self._size = scores, min(GROUP, max(1, len(scores) // (GROUPS * max(k, 1))))
+        starts = np.arange(0, len(scores), self._size)
+        self._highest = np.maximum.reduceat(scores, starts) if self._size > 1 else scores
 
     def reaching(self, least: float) -> Int[np.ndarray, " c"]:
         """The positions of scores of at least `least`, ascending."""
@@ -69,13 +71,13 @@ class Peaks:
         self, groups: Bool[np.ndarray, " g"], test: Callable[[np.ndarray], np.ndarray]
     ) -> Int[np.ndarray, " c"]:
         """The positions that pass a test, which no score outside these groups does."""
-        whole = len(self.scores) // GROUP
-        chosen = np.flatnonzero(groups[:whole])
-        if 2 * len(chosen) > whole:  # most
+        whole = len(self.scores) // self._size
+        chosen, end = np.flatnonzero(groups[:whole]), whole * self._size
+        if self._size == 1 or 2 * len(chosen) > whole:  # most
             return np.flatnonzero(test(self.scores))
-        found = np.flatnonzero(test(self.scores[: whole * GROUP].reshape(whole, GROUP)[chosen]))
-        rest = np.flatnonzero(test(self.scores[whole * GROUP :])) + whole * GROUP
-        return np.concatenate([chosen[found // GROUP] * GROUP + found % GROUP, rest])
+        found = np.flatnonzero(test(self.scores[:end].reshape(whole, self._size)[chosen]))
+        rest = np.flatnonzero(test(self.scores[end:])) + end
+        return np.concatenate([chosen[found // self._size] * self._size + found % self._size, rest])
 
 
 def best_of(
@@ -91,7 +93,7 @@ def best_of(
 
     With `matching`, documents that score 0 or less are left out: none of the query's words is in them.
     """
-    peaks = scores if isinstance(scores, Peaks) else Peaks(scores)
+    peaks = scores if isinstance(scores, Peaks) else Peaks(scores, k)
     k = min(k, len(peaks.scores))
     if not k:
         return np.zeros(0, np.int64)

@@ -97,11 +97,11 @@ class _Left(Look):
     def __init__(
         self, store: DenseStore, bounds: Sequence[Float[np.ndarray, " n"]], queries: Sequence[Asked]
     ):
-        self._store, self._bounds, self._queries = store, [Peaks(each) for each in bounds], queries
+        self._store, self._bounds, self._queries = store, bounds, queries
 
     def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """The best of the candidates, by exact score."""
-        bounds, asked = self._bounds[query], self._queries[query]
+        bounds, asked = Peaks(self._bounds[query], FIRST * k), self._queries[query]
         left = first = best_among(bounds, FIRST * k, among, matching=False)
         scores = self._store.scores(asked, first)
         if len(first) > k:

@@ -17,7 +17,7 @@ from counterpoint.part import Part
 from counterpoint.score import Scorer
 from counterpoint.weighted import Summand, check_weights
 
-__all__ = ["Loss", "Need", "Objective", "SetTraits"]
+__all__ = ["Loss", "Need", "Objective", "SetTraits", "not_pooled"]
 
 Need = Literal["batch", "negatives", "teacher", "cache", "lexical"]
 """Other queries in the batch; a query's own negatives; a teacher's scores; a negative cache; BM25 vectors."""
@@ -100,6 +100,12 @@ class Loss(Summand["Loss", "Objective"], Part, ABC):
     @staticmethod
     def _sum(terms: Sequence[Loss], weights: Sequence[float]) -> Objective:
         return Objective(terms, weights)
+
+
+def not_pooled(loss: str, on: str, sets: Mapping[str, SetTraits]) -> Iterator[str]:
+    """A fault of a loss (its label) that takes one vector per text, if the set `on` has several."""
+    if on in sets and not sets[on].pooled:
+        yield f"{loss} takes one vector per text, and {on!r} has several; name a pooled set"
 
 
 @final

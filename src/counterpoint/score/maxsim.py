@@ -37,8 +37,7 @@ class MaxSim(Scorer):
         on: name of the vector set.
         exact: match only rows with the same id. Different ids have similarity 0 (not −∞), so a negative match
             counts only if every document row has the query row's id.
-        floor0: raise a negative best similarity to 0. For gated models, removed rows are zero vectors in
-            training and absent from an index, and this makes both scores equal.
+        floor0: raise a negative best similarity to 0. A search with exact matching always does.
         normalise: divide every row by its length first (cosine). A zero row stays zero.
         idf: power of the idf that multiplies a query row's match, like the search setting of that name. 0 for
             no idf. Set the values with `set_idf` or with a stage `Fit(on, what="idf")`.

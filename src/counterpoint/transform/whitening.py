@@ -41,8 +41,8 @@ class Whitening(FittedTransform):
         centre: subtract the mean. Otherwise Σ is the second moment about the origin.
         normalise: divide the result by its length.
         shrinkage: share ρ of Σ to replace by a multiple of the identity with the same trace:
-            (1 − ρ)Σ + ρ·(tr Σ/d)·I. This keeps directions with little evidence from being amplified. 1 leaves
-            only the centring. "oas" computes ρ from Σ and the number of rows (`oracle_shrinkage`).
+            (1 − ρ)Σ + ρ·(tr Σ/d)·I. This keeps directions with little evidence from being amplified. 1 gives
+            all directions one scale. "oas" computes ρ from Σ and the number of rows (`oracle_shrinkage`).
 
     A row that is exactly zero means nothing and stays zero. A direction whose eigenvalue is below 1e-8 of the
     largest is dropped, which makes its component 0. `fit` warns of it, and, without shrinkage, of fewer than
@@ -154,8 +154,9 @@ class Whitening(FittedTransform):
         spread = moments.covariance()
         if not self.centre:
             spread = moments.scatter / moments.count + torch.outer(moments.mean, moments.mean)
-        variances, directions = torch.linalg.eigh(self._shrunk(spread, moments.count))
-        variances, directions = variances.flip(0), directions.flip(1)
+        # Of the covariance as it is: shrunk altogether it has no leading directions, which `rank` needs.
+        variances, directions = torch.linalg.eigh(spread)
+        variances, directions = self._shrunk(variances.flip(0), spread, moments.count), directions.flip(1)
         if variances[0] <= ROUNDING * (moments.mean @ moments.mean):
             raise DataError(f"whitening needs at least two different vectors, all {moments.count} are equal")
         kept = variances > FLAT * variances[0]
@@ -166,10 +167,11 @@ class Whitening(FittedTransform):
         scale = torch.where(kept, variances.clamp(min=variances[0] * FLAT) ** self.power, 0)
         return (directions * scale)[:, : self.rank or self.dim]
 
-    def _shrunk(self, spread: Float[Tensor, "d d"], count: int) -> Float[Tensor, "d d"]:
+    def _shrunk(
+        self, variances: Float[Tensor, " d"], spread: Float[Tensor, "d d"], count: int
+    ) -> Float[Tensor, " d"]:
         share = oracle_shrinkage(spread, count) if self.shrinkage == "oas" else self.shrinkage
-        mean = spread.trace() / self.dim
-        return (1 - share) * spread + share * mean * torch.eye(self.dim, dtype=spread.dtype)
+        return (1 - share) * variances + share * variances.mean()
 
     def _report(self, count: int, kept: int) -> None:
         wanted = self.rank or self.dim

@@ -15,7 +15,7 @@ from counterpoint.index import project_terms
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.lexical import bm25_scores, lexical_set
 from counterpoint.learn.limits import too_low
-from counterpoint.learn.loss import Loss, SetTraits
+from counterpoint.learn.loss import Loss, SetTraits, not_pooled
 from counterpoint.learn.losses.entries import own_entries, own_negatives, wide
 from counterpoint.learn.step import Step
 from counterpoint.score import Scorer
@@ -52,8 +52,7 @@ class Orthogonality(Loss):
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
         """The set has several vectors per text."""
-        if self.on in sets and not sets[self.on].pooled:
-            yield f"{self.label} takes one vector per text, and {self.on!r} has several; name a pooled set"
+        yield from not_pooled(self.label, self.on, sets)
 
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over queries plus the mean over documents.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import final
 
 import torch
@@ -9,7 +10,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from counterpoint.errors import ConfigError
-from counterpoint.learn.loss import Loss
+from counterpoint.learn.cache import NegativeCache
+from counterpoint.learn.loss import Loss, SetTraits, not_pooled
 from counterpoint.learn.losses.entries import own_entries, wide
 from counterpoint.learn.step import Step
 from counterpoint.score import Scorer
@@ -102,6 +104,10 @@ class PositiveDistance(Loss):
         super().__init__(name)
         self.on = on
 
+    def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
+        """The set has several vectors per text."""
+        yield from not_pooled(self.label, self.on, sets)
+
     def forward(self, step: Step) -> Float[Tensor, ""]:
         """The mean over queries.
 
@@ -127,5 +133,6 @@ def _taught(loss: Loss, step: Step) -> tuple[Float[Tensor, "q n"], Float[Tensor,
 def _no_scores(loss: Loss) -> ConfigError:
     return ConfigError(
         f"{loss.label}: no query of this step has two documents with a teacher's score to compare; give the "
-        "stage a teacher=... and negatives=..., or examples with scores"
+        "stage a teacher=... that scores its negatives=..., or examples with scores, drawn by "
+        "negatives=(FromData(...),)"
     )
