@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from counterpoint.index import best as best_module
@@ -12,17 +12,34 @@ def sorted_best(scores, k, matching):
     return sorted(at for at in order.tolist() if not matching or scores[at] > 0)
 
 
-@given(
-    st.lists(st.sampled_from([-2.0, -0.5, 0.0, 0.0, 0.0, 0.25, 1.0, 3.0, 7.5]), min_size=1, max_size=200),
-    st.integers(1, 30),
-    st.booleans(),
-    st.sampled_from([1, 2, 8, 1024]),
-)
-def test_the_best_are_those_of_sorting(scores, k, matching, group):
+@pytest.fixture(params=[(1, 1), (1, 3), (2, 1), (2, 8), (8, 2), (1024, 64)])
+def in_groups(request, monkeypatch):
+    """Groups of neighbours, groups of others, and none, for few scores, too."""
+    monkeypatch.setattr(best_module, "GROUPS", request.param[0])
+    monkeypatch.setattr(best_module, "OF_BEST", 1)
+    monkeypatch.setattr(best_module, "GROUP", request.param[1])
+
+
+SCORES = st.sampled_from([-2.0, -0.5, 0.0, 0.0, 0.0, 0.25, 1.0, 3.0, 7.5])
+KEPT = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the same for every example
+
+
+@KEPT
+@given(st.lists(SCORES, min_size=1, max_size=200), st.integers(1, 30), st.booleans())
+def test_the_best_are_those_of_sorting(in_groups, scores, k, matching):
     scores = np.array(scores, np.float32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_module, "GROUP", group)
-        assert sorted(best_of(scores, k, matching=matching).tolist()) == sorted_best(scores, k, matching)
+    assert sorted(best_of(scores, k, matching=matching).tolist()) == sorted_best(scores, k, matching)
+
+
+@KEPT
+@given(st.lists(SCORES, max_size=200), st.sampled_from([-2.0, 0.0, 0.25, 8.0]), st.integers(1, 9))
+def test_the_scores_that_reach_a_bound(in_groups, scores, least, wanted):
+    scores = np.array(scores, np.float32)
+    peaks = Peaks(scores, wanted)
+    assert peaks.reaching(least).tolist() == np.flatnonzero(scores >= least).tolist()
+    assert peaks.positive().tolist() == np.flatnonzero(scores > 0).tolist()
+    for k in range(1, len(scores) + 1):
+        assert (scores >= peaks.bound(k)).sum() >= k
 
 
 @pytest.mark.parametrize("k", [1, 10, 1000, 40_000])
@@ -32,19 +49,3 @@ def test_the_best_of_many(k, matching):
     for scores in (rng.normal(size=30_000), rng.integers(-3, 3, 30_000), np.zeros(30_000)):
         scores = scores.astype(np.float32)
         assert sorted(best_of(scores, k, matching=matching).tolist()) == sorted_best(scores, k, matching)
-
-
-@given(
-    st.lists(st.sampled_from([-2.0, -0.5, 0.0, 0.25, 1.0]), max_size=200),
-    st.sampled_from([-2.0, 0.0, 0.25, 2.0]),
-    st.sampled_from([1, 2, 8, 1024]),
-)
-def test_the_scores_that_reach_a_bound(scores, least, group):
-    scores = np.array(scores, np.float32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_module, "GROUP", group)
-        peaks = Peaks(scores, 3)
-        assert peaks.reaching(least).tolist() == np.flatnonzero(scores >= least).tolist()
-        assert peaks.positive().tolist() == np.flatnonzero(scores > 0).tolist()
-        for k in range(1, len(scores) + 1):
-            assert (scores >= peaks.bound(k)).sum() >= k

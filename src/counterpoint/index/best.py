@@ -37,13 +37,16 @@ class Among:
 
 EVERY = Among()
 
-GROUP = 256  # neighbouring scores at most, of which only the highest is compared at first
-GROUPS = 4  # for each of the best `k`, so that their number is a narrow bound
+GROUPS = 1024  # groups of scores, at least: the highest of each are compared first
+OF_BEST = (
+    4  # groups for each of the best that are looked for, so that these groups' maxima bound them closely
+)
+GROUP = 64  # scores of a group from which on it is worth looking at some groups only
 
 
 @final
 class Peaks:
-    """Many scores, with the highest of each group of neighbours, so that few are looked at twice.
+    """Many scores, with the highest of each group of them, so that few are looked at twice.
 
     Args:
         scores: one for each position.
@@ -51,29 +54,38 @@ class Peaks:
     """
 
     def __init__(self, scores: Float[np.ndarray, " n"], k: int):
-        self.scores, self._size = scores, min(GROUP, max(1, len(scores) // (GROUPS * max(k, 1))))
-        starts = np.arange(0, len(scores), self._size)
-        self._highest = np.maximum.reduceat(scores, starts) if self._size > 1 else scores
+        groups = max(GROUPS, OF_BEST * k)
+        self.scores, size = scores, len(scores) // groups
+        self._size = (
+            size if size >= GROUP else 0
+        )  # of a group of neighbours; 0 if groups are not of neighbours
+        if self._size:
+            self._highest = np.maximum.reduceat(scores, np.arange(0, len(scores), size))
+        elif size > 1:
+            whole = len(scores) - len(scores) % groups
+            self._highest = scores[:whole].reshape(-1, groups).max(axis=0)  # faster than of neighbours
+        else:
+            self._highest = scores
 
     def reaching(self, least: float) -> Int[np.ndarray, " c"]:
         """The positions of scores of at least `least`, ascending."""
-        return self._where(self._highest >= least, lambda some: some >= least)
+        return self._where(lambda some: some >= least)
 
     def positive(self) -> Int[np.ndarray, " c"]:
         """The positions of scores above 0, ascending."""
-        return self._where(self._highest > 0, lambda some: some > 0)
+        return self._where(lambda some: some > 0)
 
     def bound(self, k: int) -> float:
         """A number that at least `k` scores reach, and few others."""
         return np.partition(self._highest, -k)[-k] if len(self._highest) > k else -np.inf
 
-    def _where(
-        self, groups: Bool[np.ndarray, " g"], test: Callable[[np.ndarray], np.ndarray]
-    ) -> Int[np.ndarray, " c"]:
-        """The positions that pass a test, which no score outside these groups does."""
+    def _where(self, test: Callable[[np.ndarray], np.ndarray]) -> Int[np.ndarray, " c"]:
+        """The positions that pass a test, which the higher of two scores passes if the lower one does."""
+        if not self._size:
+            return np.flatnonzero(test(self.scores))
         whole = len(self.scores) // self._size
-        chosen, end = np.flatnonzero(groups[:whole]), whole * self._size
-        if self._size == 1 or 2 * len(chosen) > whole:  # most
+        chosen, end = np.flatnonzero(test(self._highest[:whole])), whole * self._size
+        if 2 * len(chosen) > whole:  # most
             return np.flatnonzero(test(self.scores))
         found = np.flatnonzero(test(self.scores[:end].reshape(whole, self._size)[chosen]))
         rest = np.flatnonzero(test(self.scores[end:])) + end
