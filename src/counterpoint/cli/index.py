@@ -43,6 +43,10 @@ def index(
     ann: Annotated[
         Literal["hnsw"] | None, typer.Option(help="Approximate search over pooled vectors (needs faiss)")
     ] = None,
+    pool_factor: Annotated[
+        float | None,
+        typer.Option(min=1.0, help="Divide the number of vectors by this, by token pooling (default: 1)"),
+    ] = None,
     lexical: Annotated[
         bool | None, typer.Option(help="Keep BM25 postings (default: yes, or as in the export)")
     ] = None,
@@ -94,7 +98,8 @@ def index(
     """Build an index of SOURCE.
 
     --model auto is minilm, or the model of an export. --codec auto chooses by the documents. --gate also
-    applies to router weights. --ann hnsw searches along a graph instead of all vectors.
+    applies to router weights. --ann hnsw searches along a graph instead of all vectors. --pool-factor 1.1
+    replaces the most similar vectors of a document by their mean, except in sets with exact matching.
 
     --analyzer defaults to english if there is no model. --identifiers indexes is_empty and checkIfEmpty as
     one word and as several; it is on by default, or as in the export.
@@ -104,8 +109,8 @@ def index(
     are not. --vectors is the default for an export, unless it was stored in 1, 2 or 4 bits.
     """
     chosen = BuildOptions(
-        model=model, codec=codec, gate=gate, ann=ann, lexical=lexical, analyzer=analyzer,
-        identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
+        model=model, codec=codec, gate=gate, ann=ann, pool_factor=pool_factor, lexical=lexical,
+        analyzer=analyzer, identifiers=identifiers, k1=k1, b=b, passage_words=passage_words, lenient=lenient,
         overwrite=overwrite, resume=resume, processes=processes, ray=ray, shards=shards, id=id, title=title,
         text=text, metadata=metadata, include=include, exclude=exclude, gitignore=gitignore, vectors=vectors,
     )  # fmt: skip

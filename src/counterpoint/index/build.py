@@ -38,6 +38,7 @@ from counterpoint.index.progress import Progress
 from counterpoint.index.settings import BuildModel, ExportsQueries, IndexSettings, TextModel, remembered_name
 from counterpoint.index.sharding import check_shards, divided
 from counterpoint.index.stream import DocumentStream
+from counterpoint.index.token_pooling import factors_of
 from counterpoint.index.writing import Work, Written, write_documents
 from counterpoint.memory import peak_resident
 from counterpoint.types import Document
@@ -121,7 +122,8 @@ def build_index(
                 if not path.exists():
                     mark(path)
             with _encoders(model, processes, elsewhere, needed=given is None) as encoders:
-                stream = DocumentStream(documents, model, on_progress, encoders, given)
+                pool = factors_of(settings.layouts(model))
+                stream = DocumentStream(documents, model, on_progress, encoders, given, pool)
                 work = Work(stream, model, settings, None if unfinished is None else unfinished[1])
                 made = write_documents(work, folder / segment, folder / lexical if lexical else None)
             if own is not None:
@@ -219,7 +221,7 @@ def _describe(folder: Path, model: TextModel | None, written: Written, others: S
     """Sync the new files and list them with their checksums; `others` are folders of postings and a model."""
     settings, segment = written.settings, written.entry
     auto = {} if written.auto is None else {"auto": written.auto}
-    layouts = {name: asdict(layout) for name, layout in settings.layouts(model).items()}
+    layouts = {name: layout.to_dict() for name, layout in settings.layouts(model).items()}
     lexical = next((name for name in others if name.startswith("lexical/")), None)
     fitted = any(layout.fitted for layout in settings.layouts(model).values())
     fit = {"fit": segment.name, "fitted": segment.documents} if fitted else {}

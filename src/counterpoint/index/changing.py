@@ -30,6 +30,7 @@ from counterpoint.index.sharding import shard_of
 from counterpoint.index.stored_rows import merged_counts
 from counterpoint.index.stream import BATCH, DocumentStream
 from counterpoint.index.term_scores import PARAMETERS
+from counterpoint.index.token_pooling import factors_of
 from counterpoint.types import Document, Ragged
 
 __all__ = ["Change", "changing"]
@@ -96,7 +97,10 @@ class Change:
         """
         before, mine = sum(len(each) for each in self._added), set[str]()
         checked = self._checked(documents, replace, mine)
-        stream = DocumentStream(checked, self._model, lambda done: self._on_progress(before + done))
+        pool = factors_of(self._index.layouts)
+        stream = DocumentStream(
+            checked, self._model, lambda done: self._on_progress(before + done), pool=pool
+        )
         with telling(self._index.folder, self._index.manifest):
             for batch, vectors in stream.batches():
                 self._append(batch, vectors or {})

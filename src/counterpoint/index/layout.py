@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from counterpoint.index.codec import CODECS, Bits
@@ -27,12 +27,14 @@ class SetLayout:
             its ids. `static`: ids, whose vectors are in the model.
         codec: how a vector becomes bytes.
         ids: every vector has an id.
+        pool: a document keeps 1/`pool` of its vectors (`counterpoint.index.token_pooling`).
     """
 
     dim: int
     kind: Kind
     codec: CodecName
     ids: bool = False
+    pool: float = 1.0
 
     @property
     def pooled(self) -> bool:
@@ -43,6 +45,10 @@ class SetLayout:
     def fitted(self) -> bool:
         """Whether rows are stored as differences from fitted means of words or centroids."""
         return self.kind not in ("dense", "graph", "static") and isinstance(CODECS[self.codec], Bits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a manifest; without `pool` if it is 1, as in formats that did not have it."""
+        return {name: value for name, value in asdict(self).items() if name != "pool" or value != 1}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> SetLayout:

@@ -33,6 +33,7 @@ from counterpoint.index.repair_plan import Plan, Plans
 from counterpoint.index.salvage import open_damaged, opened_salvage
 from counterpoint.index.settings import TextModel
 from counterpoint.index.stream import DocumentStream
+from counterpoint.index.token_pooling import factors_of
 
 __all__ = ["Repaired", "remedies", "repair"]
 
@@ -167,7 +168,10 @@ class _Repair:
         try:
             database = Database(CheckedFolder(path), entry.documents)
             documents, before = database.read(range(entry.documents)), self._done.encoded
-            stream = DocumentStream(documents, model, lambda done: self._on_progress(before + done))
+            pool = factors_of(layouts)
+            stream = DocumentStream(
+                documents, model, lambda done: self._on_progress(before + done), pool=pool
+            )
             for batch, vectors in stream.batches():
                 for name, writer in writers.items():
                     writer.append((vectors or {})[name], batch)

@@ -24,6 +24,7 @@ from counterpoint.index.segment import Segment, SegmentWriter
 from counterpoint.index.settings import TextModel
 from counterpoint.index.static_ids import StaticIds
 from counterpoint.index.stream import DocumentStream
+from counterpoint.index.token_pooling import factors_of
 from counterpoint.types import Document
 
 __all__ = ["Salvage", "open_damaged", "opened_salvage"]
@@ -68,7 +69,8 @@ class Salvage:
         fields = manifest.settings.get("metadata", {})
         with SegmentWriter(path, layouts, fields, fit=fits) as writer:
             if self.encoded:
-                for batch, vectors in DocumentStream(self._documents(), model).batches():
+                stream = DocumentStream(self._documents(), model, pool=factors_of(layouts))
+                for batch, vectors in stream.batches():
                     writer.append(batch, vectors or {})
             else:
                 for at in range(0, len(self.rows), TOGETHER):

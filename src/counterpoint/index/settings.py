@@ -18,6 +18,7 @@ from counterpoint.index.codec import CODECS, Bits
 from counterpoint.index.codec_names import CodecChoice, CodecName
 from counterpoint.index.layout import AnnName, Kind, SetLayout
 from counterpoint.index.lexical import LEXICAL, LexicalSettings
+from counterpoint.index.token_pooling import check_pool_factor
 from counterpoint.index.where import FieldType
 from counterpoint.typed import faults_of
 from counterpoint.types import Ragged, Side, Span
@@ -179,6 +180,8 @@ class IndexSettings:
         gate: threshold by which the model's gates were pruned before (`Model.prune`); None if they were
             not.
         shards: number of shards, see `counterpoint.index.sharding`.
+        pool_factor: a document keeps 1/`pool_factor` of the vectors of each multi-vector set, see
+            `counterpoint.index.token_pooling`. Static sets, and those with an inverted index, keep all.
     """
 
     codec: CodecChoice = "int8"
@@ -191,6 +194,7 @@ class IndexSettings:
     metadata: Mapping[str, FieldType] = field(default_factory=dict)
     passage_words: int | None = None
     shards: int = 1
+    pool_factor: float = 1.0
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> IndexSettings:
@@ -232,14 +236,18 @@ class IndexSettings:
         if faults:
             raise ConfigError(*faults)
         exact = tuple(search.get("exact", ()))
-        layouts = {
-            name: SetLayout(x.dim, self._kind(x, name in exact), self._codec(x), x.ids)
-            for name, x in ((name, known[name]) for name in wanted)
-        }
+        check_pool_factor(self.pool_factor)
+        layouts: dict[str, SetLayout] = {}
+        for name in wanted:
+            x, kind = known[name], self._kind(known[name], name in exact)
+            pool = self.pool_factor if kind in ("several", "lists") else 1.0
+            layouts[name] = SetLayout(x.dim, kind, self._codec(x), x.ids, pool)
         for key, names in (("exact", exact), ("floor", search.get("floor", ()))):
             check_matching(key, names, layouts)
         if self.ann is not None and not any(layout.kind == "graph" for layout in layouts.values()):
             raise ConfigError(f"ann={self.ann!r}: there is no pooled set to search approximately")
+        if self.pool_factor != 1 and all(layout.pool == 1 for layout in layouts.values()):
+            raise ConfigError(f"pool_factor={self.pool_factor:g}: no set has vectors that can be pooled")
         return layouts
 
     def _kind(self, vectors: VectorSet, exact: bool) -> Kind:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast, final
 
 from counterpoint.errors import DataError
 from counterpoint.index.parallel import BatchEncoders
 from counterpoint.index.progress import Progress
 from counterpoint.index.settings import BuildModel, TextModel
+from counterpoint.index.token_pooling import token_pooled
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ class DocumentStream:
         model: encodes them; None for a lexical index.
         on_progress: called with the number of documents done, also within a batch, which may take minutes.
         encoders: processes that encode; None for this process.
-        given: vectors of the documents that were encoded before; the model encodes nothing.
+        given: vectors of the documents that were encoded before, which are taken as they are; the model
+            encodes nothing.
+        pool: for each set that is pooled (`counterpoint.index.token_pooling`), the factor.
 
     Attributes:
         encoder_seconds: time spent so far in the model, or waiting for other processes.
@@ -47,9 +51,10 @@ class DocumentStream:
         on_progress: Callable[[int], None] = lambda done: None,
         encoders: BatchEncoders | None = None,
         given: VectorShards | None = None,
+        pool: Mapping[str, float] = MappingProxyType({}),
     ):
         self._documents, self._encoders, self._given = documents, encoders, given
-        self._on_progress = on_progress
+        self._on_progress, self._pool = on_progress, {} if given is not None else pool
         self._model = model
         self._counting = model if isinstance(model, BuildModel) else None
         self.longer, self.encoder_seconds = 0, 0.0
@@ -73,7 +78,9 @@ class DocumentStream:
         for batch, vectors in encode(rest, done):
             done += len(batch)
             self._on_progress(done)
-            yield batch, vectors
+            every = vectors or {}
+            fewer = {name: token_pooled(every[name], factor) for name, factor in self._pool.items()}
+            yield batch, {**every, **fewer}
 
     def report(self) -> dict[str, int]:
         """The counts, once all documents were read; empty without a model.

@@ -96,7 +96,7 @@ def _plan(work: Work, settings: IndexSettings, auto: dict[str, Any] | None) -> d
         "counterpoint": version(),
         "codec": work.settings.codec,
         "metadata": dict(settings.metadata),
-        "layouts": {name: asdict(layout) for name, layout in settings.layouts(work.model).items()},
+        "layouts": {name: layout.to_dict() for name, layout in settings.layouts(work.model).items()},
         "auto": auto,
     }
 

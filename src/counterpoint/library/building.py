@@ -219,7 +219,7 @@ def _settings(
     from counterpoint.index import IndexSettings
     from counterpoint.index.settings import remembered_name
 
-    chosen = ("codec", "gate", "ann", "shards")
+    chosen = ("codec", "gate", "ann", "shards", "pool_factor")
     changes = {name: x for name in chosen if (x := getattr(options, name)) is not None}
     changes["lexical"] = _lexical(options, model, exported)
     if exported is None or options.metadata is not None:

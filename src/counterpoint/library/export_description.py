@@ -40,6 +40,7 @@ SETTINGS: Mapping[str, Any] = MappingProxyType(
         "metadata": dict,
         "passage_words": int | None,
         "shards": int,
+        "pool_factor": float,
     }
 )
 """Fields of `IndexSettings` in an export, with their types."""
@@ -60,7 +61,7 @@ BODY: Mapping[str, Any] = MappingProxyType(
     }
 )
 REPORT: Mapping[str, Any] = MappingProxyType({"longest": int, "longer": int})
-OLD = frozenset({"sets", "search", "ann", "gate", "metadata", "passage_words", "shards"})
+OLD = frozenset({"sets", "search", "ann", "gate", "metadata", "passage_words", "shards", "pool_factor"})
 """Settings that an index of an older version may lack."""
 
 

@@ -153,6 +153,9 @@ class Import:
             why = "the vectors of the export were made by another model"
         elif options.passage_words:
             why = "--passage-words cuts documents that have vectors in the export"
+        elif settings.pool_factor != self.settings.pool_factor:
+            before = self.settings.pool_factor
+            why = f"--pool-factor {settings.pool_factor:g}: the vectors of the export have factor {before:g}"
         if why and options.vectors:
             raise ConfigError(f"--vectors: {why}")
         if why:

@@ -26,6 +26,7 @@ class BuildKeywords(TypedDict, total=False):
     codec: CodecChoice | None
     gate: float | None
     ann: Literal["hnsw"] | None
+    pool_factor: float | None
     lexical: bool | None
     analyzer: Literal["english", "english-long", "simple", "none"] | None
     identifiers: bool | None

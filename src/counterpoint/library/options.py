@@ -52,6 +52,8 @@ class BuildOptions:
             that hardly changes the ranking of a sample (`counterpoint.index.auto_codec`).
         gate: prune rows whose weight by the model's gate or router is at or below this.
         ann: approximate search over pooled vectors along a graph, instead of scoring all of them.
+        pool_factor: keep 1/`pool_factor` of a document's vectors in each multi-vector set, by token pooling;
+            None for 1, or as in the export.
         lexical: keep BM25 postings; None for yes, or for the setting of an exported index.
         analyzer: how BM25 splits text into terms; None for the model's own choice, or "english" without one.
         identifiers: BM25 indexes names such as `is_empty` and `checkIfEmpty` as one word and as several; None
@@ -87,6 +89,7 @@ class BuildOptions:
     codec: CodecChoice | None = None
     gate: float | None = None
     ann: Literal["hnsw"] | None = None
+    pool_factor: float | None = None
     lexical: bool | None = None
     analyzer: Literal["english", "english-long", "simple", "none"] | None = None
     identifiers: bool | None = None

@@ -85,8 +85,12 @@ def _of_rows(
     vectors = store.take(positions) if floored else None
     trees, words = [], []
     for i, best in enumerate(store.best_rows(query.asked(part), positions)):
+        tree = _late_interaction(part, query, best)
+        if store.layout.pool > 1 and ids[i] is None:  # nothing says which token a row belongs to
+            trees.append(tree)
+            continue
         spans, dropped = read[i].split(ids[i], hits[i].document.id)
-        trees.append(_late_interaction(part, query, best).with_spans(asked, spans))
+        trees.append(tree.with_spans(asked, spans))
         if vectors is not None:
             words.append(_by_importance(vectors[i], spans, dropped))
     return trees, words
@@ -178,6 +182,8 @@ def _read_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence[s
     ids = model.row_ids(texts, name, "document") if layout.ids else [None] * len(texts)
 
     def weigh(text: str) -> Float[np.ndarray, " n"]:
+        if layout.pool > 1:  # which of equal tokens stands for its cluster is not known: the first ones do
+            return np.zeros(len(model.spans([text], name, "document")[0]))
         return model.gate_weights([text], name).values[:, 0]
 
     static = layout.kind == "static"

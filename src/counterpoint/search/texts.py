@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from counterpoint.index import Index, TextModel
 from counterpoint.index.kernels import maxsim_scores
+from counterpoint.index.token_pooling import token_pooled
 from counterpoint.search.prepared import PreparedQuery
 from counterpoint.search.settings import LEXICAL, Plan
 
@@ -40,7 +41,7 @@ def table_of_texts(
             assert index.lexical is not None, "the plan has BM25 only if the index has it"
             scores = index.lexical.scores_of_texts(query.text, texts)
         else:
-            asked = query.asked(part)
-            scores = maxsim_scores(asked.rows, encoded[part], asked.ids, asked.floor)
+            asked, rows = query.asked(part), token_pooled(encoded[part], index.layouts[part].pool)
+            scores = maxsim_scores(asked.rows, rows, asked.ids, asked.floor)
         columns.append(scores / query.ceilings[part])
     return np.stack(columns, axis=1).astype(np.float64)

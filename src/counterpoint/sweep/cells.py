@@ -158,8 +158,8 @@ def _resolve(
     index = IndexSettings(lexical=bm25)
     if model is not None:
         own = replace(model.index_settings().lexical or LexicalSettings(), **given)
-        codec = {"codec": settings["codec"]} if "codec" in settings else {}
-        index = model.index_settings(entry.model, lexical=own, **codec)
+        vectors = {key: settings[key] for key in ("codec", "pool_factor") if key in settings}
+        index = model.index_settings(entry.model, lexical=own, **vectors)
     layouts = index.layouts(model)
     search, options = _searched(workflow, layouts, index.search, settings)
     plan = plan_of_parts(workflow, layouts, True, search)
@@ -194,7 +194,7 @@ def _searched(
 
 
 def _on(judged: Judged, made: Resolved, k: int) -> Cell:
-    stored: dict[str, Any] = {name: asdict(layout) for name, layout in made.layouts.items()}
+    stored: dict[str, Any] = {name: layout.to_dict() for name, layout in made.layouts.items()}
     stored[LEXICAL] = made.index.lexical and asdict(made.index.lexical)
     index_identity = {
         "corpus": judged.digests["corpus"],

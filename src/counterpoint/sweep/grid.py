@@ -18,7 +18,10 @@ __all__ = ["DEPTH", "SECTIONS", "CollectionEntry", "Grid", "ModelEntry"]
 DEPTH = 100  # documents retrieved per query by default
 
 SECTIONS: Mapping[Literal["index", "search"], tuple[str, ...]] = MappingProxyType(
-    {"index": ("codec", "analyzer", "identifiers", "k1", "b"), "search": ("fusion", "weights", "feedback")}
+    {
+        "index": ("codec", "pool_factor", "analyzer", "identifiers", "k1", "b"),
+        "search": ("fusion", "weights", "feedback"),
+    }
 )
 """The settings that a grid may vary, by their table in the file."""
 

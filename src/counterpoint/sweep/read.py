@@ -221,6 +221,7 @@ def _parsed(parse: Callable[[str], object], example: str) -> Check:
 CHECKS: Mapping[str, Check] = MappingProxyType(
     {
         "codec": _one_of(get_args(CodecName)),
+        "pool_factor": _number(1, 100),
         "analyzer": _one_of(get_args(AnalyzerName)),
         "identifiers": _true_or_false,
         "k1": _number(0, 100),
