@@ -335,3 +335,17 @@ def test_settings_of_an_earlier_version_may_be_missing(tmp_path):
     path.write_text(json.dumps(about))
     again = cp.index(tmp_path / "e", tmp_path / "j", model=HashModel())
     assert again.index.lexical.settings == LexicalSettings(0.5, 0.5, "simple", identifiers=False)
+
+
+def test_vectors_of_another_pool_factor_are_encoded_again(tmp_path, made):
+    notes = cp.index(DOCUMENTS[:20], tmp_path / "i", model=made, pool_factor=2)
+    exported(notes, tmp_path / "e", vectors=True)
+    again = cp.index(tmp_path / "e", tmp_path / "j")  # not pooled twice
+    lengths = notes.index.sets["tokens"].lengths.tolist()
+    assert again.index.sets["tokens"].lengths.tolist() == lengths
+    assert again.index.manifest.settings["pool_factor"] == 2
+    with pytest.warns(UserWarning, match="--pool-factor 1: the vectors of the export have factor 2"):
+        whole = cp.index(tmp_path / "e", tmp_path / "k", pool_factor=1)
+    assert whole.index.sets["tokens"].lengths.sum() > sum(lengths)
+    with pytest.raises(ConfigError, match="--vectors: --pool-factor 3"):
+        cp.index(tmp_path / "e", tmp_path / "l", pool_factor=3, vectors=True)

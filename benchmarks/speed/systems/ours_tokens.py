@@ -8,6 +8,7 @@ from systems import OURS, System
 from systems.numpy_peer import RERANKED
 
 CODECS = {"int8": False, "4-bit": True, "2-bit": True, "1-bit": True}  # whether documents are in lists, too
+POOLED = {"int8": 1.05, "4-bit": 1.05}  # codecs that are measured with token pooling, too, and its factor
 MORE = tuple(n + n // 5 for n in RERANKED)  # to reach the recall of float vectors with as many as RERANKED
 SEARCHES = {
     "every document": {"workflow": "words", "exhaustive": True},
@@ -48,12 +49,12 @@ def model_of(files, queries=()):
     return Given(sets, chunks, asked, "tokens")
 
 
-def build(codec, files, folder):
+def build(codec, pool_factor, files, folder):
     from counterpoint.index import IndexSettings, build_index
     from counterpoint.types import Document
 
     documents = (Document(str(i), "") for i in range(files.documents))
-    settings = IndexSettings(codec=codec, lexical=None)
+    settings = IndexSettings(codec=codec, lexical=None, pool_factor=pool_factor)
     build_index(documents, model_of(files), folder / "index", settings, keep_model=False)
 
 
@@ -69,9 +70,10 @@ def opened(files, folder, workflow, **settings):
     return lambda query, k: [int(name) for name in ask(query, k)]
 
 
-SYSTEMS = {
-    f"ours, {codec}": System(
-        "tokens", OURS, partial(build, codec), opened, SEARCHES | (LISTS if listed else {})
-    )
-    for codec, listed in CODECS.items()
-}
+def system(codec, pool_factor=1.0):
+    searches = SEARCHES | (LISTS if CODECS[codec] else {})
+    return System("tokens", OURS, partial(build, codec, pool_factor), opened, searches)
+
+
+SYSTEMS = {f"ours, {codec}": system(codec) for codec in CODECS}
+SYSTEMS |= {f"ours, {codec}, pool factor {x}": system(codec, x) for codec, x in POOLED.items()}
