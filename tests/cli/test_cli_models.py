@@ -39,6 +39,20 @@ def test_a_models_folder_is_found_again_after_both_moved(indexed, call, tmp_path
     assert str(tmp_path) not in (moved / "index" / "manifest.json").read_text()
 
 
+def test_an_index_of_fewer_vectors(collection, gated_model, call, tmp_path):
+    index, sizes = ("index", collection, "--model", gated_model[0], "--json"), []
+    for number, more in enumerate(((), ("--pool-factor", "2"))):
+        assert call(*index, "-o", tmp_path / str(number), *more)[0] == 0
+        sizes.append(json.loads(call("info", tmp_path / str(number), "--json")[1])["sets"])
+        code, out, _ = call("search", tmp_path / str(number), "whale", "--json", "--explain")
+        assert code == 0 and json.loads(out)["hits"]
+    before, after = (each["words"]["vectors"] for each in sizes)
+    assert before / 2 <= after < before
+    assert sizes[1]["words"]["pool_factor"] == 2 and "pool_factor" not in sizes[0]["words"]
+    assert fails(call(*index, "-o", tmp_path / "x", "--pool-factor", "0.5"), "greater than or equal to 1")
+    assert not (tmp_path / "x").exists()
+
+
 def test_an_index_with_a_graph(collection, tiny_bert_folder, call, tmp_path, monkeypatch):
     pytest.importorskip("faiss")
     folder, model = tmp_path / "index", tiny_bert_folder

@@ -61,6 +61,8 @@ def built(folder, kind):
     elif kind == "lists":
         search = {"weights": {"words": 1.0}, "candidates": 2, "probes": 2}
         model, settings = TokenModel(), IndexSettings(codec="2-bit", search=search)
+    elif kind == "pooled":
+        model, settings = HashModel(), IndexSettings(pool_factor=1.5)
     elif kind in ("bits", "changed"):
         model, settings = HashModel(), IndexSettings(codec="1-bit")
     else:

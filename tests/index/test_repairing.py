@@ -17,7 +17,7 @@ from counterpoint.index.changing import changing
 from counterpoint.index.repairing import remedies, repair
 from counterpoint.types import Document
 
-KINDS = ["plain", "graph", "exact", "static", "bits", "lists", "old"]
+KINDS = ["plain", "graph", "exact", "static", "bits", "lists", "pooled", "old"]
 HURTS = ("flip", "cut", "gone")
 
 

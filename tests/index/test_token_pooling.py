@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fakes import DOCUMENTS, HashModel
+from tests.index.test_damage import TokenModel
 
 from counterpoint.errors import ConfigError
 from counterpoint.index import Index, IndexSettings, SetLayout, build_index, token_pooling
@@ -154,3 +155,13 @@ def test_explanations_sum_and_name_words_of_the_text(pooled):
                 if leaf.document is not None:
                     text = hit.document.full_text
                     assert text[leaf.document.start : leaf.document.end] == leaf.document.text
+
+
+def test_without_ids_no_word_is_named_for_a_pooled_row(tmp_path):
+    build_index(DOCUMENTS, TokenModel(), tmp_path / "index", IndexSettings(pool_factor=1.5))
+    with Index(tmp_path / "index") as index:
+        answer = Searcher(index, TokenModel(), WORDS).search("the red cat", 3, workflow="words", explain=True)
+        for hit in answer.hits:
+            leaves = list(hit.explanation.leaves())
+            assert sum(leaf.score for leaf in leaves) == pytest.approx(hit.score, abs=1e-5)
+            assert all(leaf.document is None and leaf.rows is not None for leaf in leaves)

@@ -156,3 +156,11 @@ def test_what_cannot_be_loaded_leaves_the_rest(grid, animals):
     plan = planned(grid)
     assert plan.cells == () and plan.failures[0].where == "collection animals"
     assert "corpus.jsonl:1" in plan.failures[0].message
+
+
+def test_a_pool_factor_changes_only_what_is_pooled(grid):
+    text = grid.read_text().replace('codec = ["int4", "float32"]', "pool_factor = [1, 1.5]")
+    plan = planned(write_grid(grid, text))
+    assert [name for name in names(plan) if "words" in name] == ["one words 1 –", "one words 1.5 –"]
+    assert [name for name in names(plan) if "dense" in name] == ["one dense – –"]
+    assert {cell.index.pool_factor for cell in plan.cells if cell.workflow == "words"} == {1, 1.5}

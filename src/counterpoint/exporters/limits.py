@@ -29,6 +29,8 @@ def _sets(index: Index, engine: Engine, contents: Contents) -> Iterator[str]:
         yield (
             "gate: rows that the model's gate dropped stay dropped; documents from elsewhere are not pruned"
         )
+    if pooled := [name for name, layout in index.layouts.items() if layout.pool > 1]:
+        yield f"{', '.join(pooled)}: documents have fewer vectors by token pooling; others are not pooled"
     if index.manifest.model is None:
         return
     yield "model: it stays here; query_for encodes queries with it"

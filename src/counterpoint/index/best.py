@@ -37,10 +37,8 @@ class Among:
 
 EVERY = Among()
 
-GROUPS = 1024  # groups of scores, at least: the highest of each are compared first
-OF_BEST = (
-    4  # groups for each of the best that are looked for, so that these groups' maxima bound them closely
-)
+GROUPS = 1024  # groups of scores, at least; only the highest of each is compared at first
+OF_BEST = 4  # groups for each of the best that are looked for, so that the maxima bound them closely
 GROUP = 64  # scores of a group from which on it is worth looking at some groups only
 
 
@@ -56,16 +54,14 @@ class Peaks:
     def __init__(self, scores: Float[np.ndarray, " n"], k: int):
         groups = max(GROUPS, OF_BEST * k)
         self.scores, size = scores, len(scores) // groups
-        self._size = (
-            size if size >= GROUP else 0
-        )  # of a group of neighbours; 0 if groups are not of neighbours
+        self._size = size if size >= GROUP else 0  # of a group of neighbours; 0 for other groups
         if self._size:
             self._highest = np.maximum.reduceat(scores, np.arange(0, len(scores), size))
         elif size > 1:
             whole = len(scores) - len(scores) % groups
             self._highest = scores[:whole].reshape(-1, groups).max(axis=0)  # faster than of neighbours
-        else:
-            self._highest = scores
+        else:  # so few that a bound would cost what it saves
+            self._highest = scores[:0]
 
     def reaching(self, least: float) -> Int[np.ndarray, " c"]:
         """The positions of scores of at least `least`, ascending."""
@@ -76,7 +72,7 @@ class Peaks:
         return self._where(lambda some: some > 0)
 
     def bound(self, k: int) -> float:
-        """A number that at least `k` scores reach, and few others."""
+        """A number that at least `k` scores reach, and few others; −∞ for few scores."""
         return np.partition(self._highest, -k)[-k] if len(self._highest) > k else -np.inf
 
     def _where(self, test: Callable[[np.ndarray], np.ndarray]) -> Int[np.ndarray, " c"]:

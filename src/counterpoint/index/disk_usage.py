@@ -269,8 +269,9 @@ def _set(
 ) -> dict[str, Any]:
     """Sizes of one vector set; `bytes` counts all its files.
 
-    `vectors` is the number that the model made. A static set stores none of them: `stored_ids` is the number
-    of its ids, each once per document. Both include deleted documents that are still on disk.
+    `vectors` is the number that the model made, or that token pooling left. A static set stores none of
+    them: `stored_ids` is the number of its ids, each once per document. Both include deleted documents that
+    are still on disk.
     `vectors_per_document` is derived from the average over all stored passages.
     """
     manifest, segments, sets = held
@@ -282,6 +283,7 @@ def _set(
     return {
         "dim": layout.dim,
         "codec": None if static else layout.codec,
+        **({"pool_factor": layout.pool} if layout.pool > 1 else {}),
         "static": static,
         "stored_ids": ids,
         "vectors": vectors,

@@ -2,8 +2,8 @@
 
 Clavié, Chaffin and Adams 2024 ("Reducing the Footprint of Multi-Vector Retrieval with Minimal Performance
 Impact via Token Pooling"): a document's vectors are clustered by Ward's method into a given share of their
-number. There a cluster becomes its mean. Ours gives it the mean length of its vectors, because similar unit
-vectors have a shorter mean, which loses every comparison with vectors that stand alone.
+number. There a cluster becomes its mean. Ours gives it the mean length of its vectors: the mean of different
+unit vectors is shorter, so it would lose comparisons with vectors that stand alone.
 """
 
 from __future__ import annotations

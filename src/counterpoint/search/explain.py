@@ -182,7 +182,7 @@ def _read_rows(model: TextModel, layout: SetLayout, name: str, texts: Sequence[s
     ids = model.row_ids(texts, name, "document") if layout.ids else [None] * len(texts)
 
     def weigh(text: str) -> Float[np.ndarray, " n"]:
-        if layout.pool > 1:  # which of equal tokens stands for its cluster is not known: the first ones do
+        if layout.pool > 1:  # of equal tokens the first is shown, since the index does not say which it was
             return np.zeros(len(model.spans([text], name, "document")[0]))
         return model.gate_weights([text], name).values[:, 0]
 
