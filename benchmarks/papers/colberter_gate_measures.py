@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from benchmarks.papers.colberter_gate_rows import THRESHOLDS
-from bm25s.stopwords import STOPWORDS_EN_PLUS
 
 from counterpoint.encode import BY_GATE, Encoder, Mean, TextInput, Tokens, Transformer, WholeWords
 from counterpoint.encode.batching import token_batches
 from counterpoint.encode.words import WordSettings, is_punctuation
+from counterpoint.index.analysis import stop_words
 from counterpoint.measure import evaluate
 from counterpoint.score import Dot, MaxSim
 from counterpoint.search import Run
@@ -19,7 +19,7 @@ from counterpoint.vectors import Vectors
 
 WORDS = WordSettings("nltk", 32, False)  # those of the rows' head
 CLASSES = ("stop words", "punctuation", "numbers", "others")
-STOP = frozenset(STOPWORDS_EN_PLUS)  # 179 English words, the same list as NLTK's
+STOP = stop_words("simple")  # 179 English words, the same list as NLTK's
 POSITIONS, BUDGET = 512, 16384
 FIRST, DEPTH = 100, 100  # candidates of workflow 2, and documents of a run
 FREQUENT = 12

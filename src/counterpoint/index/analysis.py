@@ -47,7 +47,7 @@ class Analyzer:
     def __init__(self, name: AnalyzerName = "english", identifiers: bool = False):
         check_analyzer(name)
         self.name, self.identifiers = name, identifiers
-        self._stop = _stop_words(name)
+        self._stop = stop_words(name)
         self._terms = WITH_ENDING if name == "english-long" else TERM
         self._stem: Callable[[str], str] = _stemmer() if name.startswith("english") else str
         self._known = _Known(self._terms_of)
@@ -109,8 +109,8 @@ def check_analyzer(name: str) -> None:
 
 
 @cache
-def _stop_words(name: AnalyzerName) -> frozenset[str]:
-    """Stop words as written in texts, before stemming."""
+def stop_words(name: AnalyzerName) -> frozenset[str]:
+    """Stop words of an analyzer as written in texts, before stemming."""
     if name == "none":
         return frozenset()
     lists = _bm25s_stop_words()
@@ -120,7 +120,11 @@ def _stop_words(name: AnalyzerName) -> frozenset[str]:
 
 
 def _bm25s_stop_words() -> Any:
-    """Load `bm25s.stopwords` without its package, whose import of scipy takes a tenth of a short search."""
+    """Load `bm25s.stopwords` without its package.
+
+    The import of scipy takes a tenth of a short search. And where JAX is there, the package runs it once, and
+    JAX then takes three quarters of the GPU's memory.
+    """
     package = find_spec("bm25s")
     assert package is not None and package.submodule_search_locations, "bm25s is a dependency"
     path = Path(package.submodule_search_locations[0]) / "stopwords.py"
