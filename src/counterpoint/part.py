@@ -60,6 +60,16 @@ class Part(Declared, nn.Module):
             self.is_set_up = True
         return self
 
+    def __getattr__(self, name: str) -> Any:
+        """Parameters, buffers and children; an error that says why there is none yet."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if self.is_set_up or not name.endswith("_") or name.startswith("_"):
+                raise
+        cls = type(self).__name__
+        raise AttributeError(f"{cls} has no {name} before setup(); call setup() on it or on its model first")
+
     def _allocate(self) -> None:
         """Create parameters and buffers. Called once, after the children are set up."""
 

@@ -160,6 +160,18 @@ def test_an_index_of_a_model_made_in_python_opens_again(made, tmp_path, call):
     assert len(list((tmp_path / "moved" / "models").iterdir())) == 1
 
 
+def test_an_encoder_alone_is_a_model_and_anything_else_is_named(made, tmp_path):
+    """A DualEncoder is indexed as the same encoder is that was saved and loaded."""
+    made.encoder.save(tmp_path / "encoder")
+    with cp.index(["a cat", "a dog"], tmp_path / "one", model=made.encoder) as one:
+        with cp.index(["a cat", "a dog"], tmp_path / "two", model=tmp_path / "encoder") as two:
+            found, expected = ([(hit.id, hit.score) for hit in notes.search("cat")] for notes in (one, two))
+    assert found == expected and one.model.fingerprint() == two.model.fingerprint()
+    with pytest.raises(ConfigError, match="Model or a DualEncoder, found Encoder"):
+        cp.index(["a cat"], tmp_path / "three", model=made.encoder.query)
+    assert not (tmp_path / "three").exists()
+
+
 def test_a_model_that_is_replaced_goes_with_its_index(made, tmp_path):
     build_index(TEXTS, made, tmp_path / "i")
     (old,) = (tmp_path / "i" / "models").iterdir()

@@ -40,6 +40,14 @@ def test_by_loops(q, d, power, exact, floor0):
     assert_close(scorer._in_blocks(queries["w"], documents["w"], 4, rows=True), matches)
 
 
+def test_an_explanation_has_the_idf_of_each_row():
+    query = {"w": oracle.vectors([[([1, 0, 0], 1), ([0, 2, 0], 3), ([0, 0, 1], 9)]])}
+    tree = weighted(0.5).explain(query, query)
+    assert [leaf.idf for leaf in tree.leaves()] == pytest.approx([2**0.5, 0.5, 2.0])
+    assert [leaf.score for leaf in tree.leaves()] == pytest.approx([2**0.5, 0.5 * 4, 2.0])
+    assert [leaf.idf for leaf in MaxSim("w").explain(query, query).leaves()] == [None] * 3
+
+
 def test_it_must_be_known():
     some = {"w": oracle.vectors([[([1, 0, 0], 1)]])}
     with pytest.raises(NotFittedError, match=r'stage Fit\("w", what="idf"\)'):

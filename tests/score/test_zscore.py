@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from counterpoint.errors import ConfigError
 from counterpoint.part import Part
-from counterpoint.score import MaxSim, ZScore
+from counterpoint.score import Dot, MaxSim, ZScore
 from counterpoint.vectors import Vectors
 
 IDF = {1: 0.0, 2: 0.5, 3: 2.0}
@@ -193,6 +193,18 @@ def test_momentum_is_checked():
     for wrong in (1.0, -0.1):
         with pytest.raises(ConfigError, match="momentum"):
             ZScore(MaxSim("w"), momentum=wrong)
+
+
+def test_it_standardises_a_maxsim():
+    with pytest.raises(ConfigError, match="MaxSim, found Dot"):
+        ZScore(Dot("cls"))
+
+
+def test_before_setup_it_says_what_to_do():
+    some = {"w": Vectors(torch.ones(1, 1, 2), torch.ones(1, 1, dtype=torch.bool))}
+    with pytest.raises(AttributeError, match=r"ZScore has no std_ before setup\(\); call setup\(\)"):
+        ZScore(MaxSim("w"))(some, some)
+    assert not hasattr(ZScore(MaxSim("w")), "std_") and hasattr(ZScore(MaxSim("w")).setup(), "std_")
 
 
 # -- the paper's worked example ----------------------------------------------------------------------------

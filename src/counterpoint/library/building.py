@@ -207,10 +207,26 @@ def _model(options: BuildOptions, exported: Import | None) -> Model | None:
 
         model = load_model(named)
     else:
-        model = named if options.gate is None else copy.deepcopy(named)  # the caller's stays unchanged
+        model = _whole(named)
+        model = model if options.gate is None else copy.deepcopy(model)  # the caller's stays unchanged
     if options.gate is not None:
         return model.prune(options.gate)
     return model if exported is None else exported.closed(model)
+
+
+def _whole(given: object) -> Model:
+    """A model; an encoder by itself becomes one, as it does when it is loaded from a folder."""
+    from counterpoint.encode import DualEncoder
+    from counterpoint.model import Model
+
+    if isinstance(given, DualEncoder):
+        return Model(given).setup().eval()
+    if isinstance(given, Model):
+        return given
+    raise ConfigError(
+        f"model: expected a name, a folder, a Model or a DualEncoder, found {type(given).__name__}; "
+        "put an Encoder into DualEncoder(…)"
+    )
 
 
 def _settings(

@@ -76,14 +76,15 @@ class MaxSim(Scorer):
         return self._in_blocks(*vector_sets(q, d, self.on), BLOCK, rows=True)
 
     def explain(self, q: Representation, d: Representation) -> Explanation:
-        """One leaf per query row: its best similarity, and the matching document row."""
+        """One leaf per query row: its best similarity, the matching document row and, if used, idf."""
         queries, documents = one_pair(q, d, self.on)
         score = self(q, d).item()
         best, rows = self._weighted(queries, documents)
-        matches = zip(best[0, :, 0].tolist(), rows[0, :, 0].tolist(), strict=True)
+        weights = self._idf_of(queries)[0].tolist() if self.idf else [None] * best.shape[1]
+        matches = zip(best[0, :, 0].tolist(), rows[0, :, 0].tolist(), weights, strict=True)
         leaves = [
-            Explanation(f"row {row}", value, rows=(row, None if match < 0 else match))
-            for row, (value, match) in enumerate(matches)
+            Explanation(f"row {row}", value, rows=(row, None if match < 0 else match), idf=weight)
+            for row, (value, match, weight) in enumerate(matches)
         ]
         return Explanation(f"MaxSim({self.on})", score, tuple(leaves))
 

@@ -43,6 +43,8 @@ class ZScore(Scorer):
 
     def __init__(self, of: MaxSim, momentum: float = 0.99, detach: bool = False):
         super().__init__()
+        if not isinstance(of, MaxSim):
+            raise ConfigError(f"ZScore: it standardises the matches of a MaxSim, found {type(of).__name__}")
         if not 0 <= momentum < 1:
             raise ConfigError(f"ZScore: momentum must be from 0 up to below 1, found {momentum}")
         self.of, self.momentum, self.detach = of, momentum, detach

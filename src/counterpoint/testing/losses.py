@@ -83,7 +83,10 @@ def ignores_own_documents_that_are_not_there(loss: Loss, random: Random) -> None
 
 
 def ignores_documents_that_are_not_allowed(loss: Loss, random: Random) -> None:
-    """A document that is no candidate of any query has no effect, however high its score."""
+    """A document that is no candidate of any query has no effect, however high its score.
+
+    It has no rows, since a loss on vectors may count every row of a batch.
+    """
     step = some_step(random)
     d = {
         name: Vectors(
