@@ -158,6 +158,8 @@ def main():
     parser.add_argument("--json", type=Path, help="save what was measured")
     parser.add_argument("--plots", type=Path, help="draw figure 5 into this folder")
     options = parser.parse_args()
+    if options.plots and len(options.data) < 2:
+        parser.error("--plots: a forest plot needs two collections or more")
     torch.set_num_threads(1)
     found = {}
     for path in options.data:
