@@ -6,7 +6,7 @@ DATA holds the five training collections in BEIR layout. From each, documents sp
 are encoded, and 30,000 of their word vectors drawn; whitening is fitted on all 150,000 together, so that
 every collection counts alike. No query and no evaluation collection takes part. `--leave-out FOLDER` also
 writes FOLDER/NAME.safetensors for each of them, fitted on the four others: what is to be compared on a
-collection must not have a map that was fitted on its documents (`default_weights.py --maps FOLDER`).
+collection must not have a map that was fitted on its documents (`benchmarks.default.weights --maps FOLDER`).
 """
 
 from collections.abc import Iterable, Iterator

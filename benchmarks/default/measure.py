@@ -26,7 +26,7 @@ from counterpoint.search import Searcher, SearchSettings
 MEASURES = ["nDCG@10", "R@100"]
 TOKENS = {"weights": {"tokens": 1.0}, "idf": {}}
 DENSE = {"weights": {"mean": 0.28, "words": 0.52}}
-HALF = {"weights": {"mean": 0.15, "words": 0.85}, "adapt": {}}  # what default_weights.py chooses for vectors
+HALF = {"weights": {"mean": 0.15, "words": 0.85}, "adapt": {}}  # what weights.py chooses for vectors
 FIXED = {"weights": {"mean": 0.25, "words": 0.75}, "adapt": {}}
 BEFORE = {"weights": {"lexical": 0.2, "mean": 0.2, "words": 0.6}, "adapt": {}}
 SYSTEMS = (  # name, model, codec, workflow, settings that are not the model's own

@@ -11,7 +11,7 @@ and what it makes of each collection when it is chosen on the seven others; then
 the choice with and without feedback beside its halves.
 
 With `--maps`, FOLDER/NAME.safetensors is the map of a collection's words that was not fitted on it
-(`fit_default.py --leave-out`). Indexes in `--work` are used again.
+(`benchmarks.default.fit --leave-out`). Indexes in `--work` are used again.
 """
 
 import argparse
@@ -104,6 +104,8 @@ def main() -> None:
         sys.exit(f"{options.data}: there is no {missing[0]}")
     if options.json and not options.json.parent.is_dir():
         sys.exit(f"--json {options.json}: there is no such folder")
+    if options.maps and not any(options.maps.glob("*.safetensors")):
+        sys.exit(f"--maps {options.maps}: no maps there; write them with benchmarks.default.fit --leave-out")
     found = {name: scored(name, options) for name in options.collections}
     better = {name: max(each.half(half).mean() for half in HALVES) for name, each in found.items()}
     print(heads(found), line("the better half", better.values()), sep="\n")

@@ -14,7 +14,7 @@ The vectors alone are chosen by the same rule: with `--parts mean words` they ge
 `--parts mean words --at "mean=… words=…"` their feedback at these.
 
 With `--maps FOLDER` the words of a collection have FOLDER/NAME.safetensors for their map, if it is there: one
-that was not fitted on its documents, as `fit_default.py --leave-out FOLDER` writes them.
+that was not fitted on its documents, as `benchmarks.default.fit --leave-out FOLDER` writes them.
 
 These four are the collections whose training queries are questions or claims. MiniLM was trained on two of
 them (Natural Questions and SQuAD), where vectors look better than they are on new collections, and not on
@@ -68,8 +68,8 @@ def main() -> None:
         sys.exit("two collections have one name; their indexes would be one")
     if options.json and not options.json.parent.is_dir():
         sys.exit(f"--json {options.json}: there is no such folder")
-    if options.maps and not options.maps.is_dir():
-        sys.exit(f"--maps {options.maps}: there is no such folder")
+    if options.maps and not any(options.maps.glob("*.safetensors")):
+        sys.exit(f"--maps {options.maps}: no maps there; write them with benchmarks.default.fit --leave-out")
     found = {path.name: measured(path, options) for path in options.collections}
     print(text(found))
     if options.json:

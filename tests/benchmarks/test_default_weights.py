@@ -121,7 +121,7 @@ def test_shares_that_cannot_be_are_refused_before_anything_is_indexed(
 def test_a_folder_of_maps_that_is_not_there(monkeypatch, tmp_path):
     command = ["default_weights.py", "a", "--work", str(tmp_path), "--maps", str(tmp_path / "none")]
     monkeypatch.setattr(sys, "argv", command)
-    with pytest.raises(SystemExit, match="there is no such folder"):
+    with pytest.raises(SystemExit, match="no maps there"):
         main()
 
 

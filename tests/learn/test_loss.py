@@ -69,6 +69,13 @@ def test_a_saved_loss_keeps_its_scorer(tmp_path):
     assert again(step).item() == pytest.approx(0.1269280 / 2)  # 20 · 0.1 · (3 − 2) = 2
 
 
+def test_a_misspelt_need_is_refused():
+    with pytest.raises(ConfigError, match="Odd.needs: unknown negativs; there are batch, negatives, teacher"):
+
+        class Odd(Loss):
+            needs = frozenset({"negativs"})
+
+
 def test_your_own_loss_needs_forward_and_nothing_else():
     class Largest(Loss):
         def __init__(self, factor: float = 1.0):

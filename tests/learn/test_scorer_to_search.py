@@ -280,8 +280,18 @@ def test_sums_and_mixes_inside_each_other(tiny_bert_folder):
 
 
 def test_fixed_weights_are_the_recipes_business(tiny_bert_folder):
+    for search in ({}, {"weights": {"mean": 1.0, "tokens": 1.0}}):
+        model = declared(tiny_bert_folder, search=search)
+        assert scorer_to_search(0.3 * Dot("mean") + MaxSim("tokens"), model) is None
+        assert model.search == search
+
+
+def test_fixed_weights_count_where_the_recipe_says_nothing(tiny_bert_folder):
     model = declared(tiny_bert_folder)
-    assert scorer_to_search(0.3 * Dot("mean") + MaxSim("tokens"), model) is None and model.search is None
+    assert scorer_to_search(0.3 * Dot("mean") + MaxSim("tokens"), model)[0]
+    assert model.search == {"weights": {"mean": 0.3, "tokens": 1.0}, "scale": "none"}
+    model = declared(tiny_bert_folder)  # one set: the factor changes no order
+    assert scorer_to_search(20 * Dot("mean"), model) is None and model.search is None
 
 
 def test_fixed_weights_that_the_search_does_not_share_are_said(tiny_bert_folder):

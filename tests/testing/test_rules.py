@@ -97,7 +97,7 @@ class WrongLoss(Loss):
         ("order", "ignores_the_order_of_documents"),
         ("padding", "ignores_padding"),
         ("own", "ignores_own_documents_that_are_not_there"),
-        ("candidates", "ignores_documents_that_are_not_allowed"),
+        ("candidates", "ignores_padded_documents"),
     ],
 )
 def test_a_wrong_loss_is_refused(fault, rule):

@@ -6,11 +6,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, final
+from typing import Any, Literal, cast, final, get_args
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from counterpoint.errors import ConfigError
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.step import Step
 from counterpoint.part import Part
@@ -61,6 +62,13 @@ class Loss(Summand["Loss", "Objective"], Part, ABC):
     """What the stage must provide for this loss. Checked by `counterpoint.recipe.check`."""
     drawn: int | None = None
     """How many of a query's drawn cache negatives the loss uses. None for all."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse an unknown name in `needs`: nothing would check it."""
+        super().__init_subclass__(**more)
+        if unknown := sorted(set(cls.needs) - set(get_args(Need))):
+            known = ", ".join(get_args(Need))
+            raise ConfigError(f"{cls.__name__}.needs: unknown {', '.join(unknown)}; there are {known}")
 
     # Not a class attribute: torch stores submodules elsewhere, and a class default would hide them.
     def __init__(self, name: str | None = None, scorer: Scorer | None = None):

@@ -13,20 +13,22 @@ __all__ = ["scorer_to_search", "searched_otherwise", "why_not"]
 
 
 def scorer_to_search(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
-    """Set the model's search settings to the weights that the scorer has learnt.
+    """Set the model's search settings to the weights of the scorer.
 
-    A scorer with fixed weights changes nothing, because the recipe declares how its model is searched. Learnt
-    weights become `weights` by vector set with `scale` "none", if the scorer is a weighted sum of one score
-    per set. The divisor of a `ZScore` becomes part of a weight. An index then gives the scorer's score,
-    except for the rounding of its codec and for idf, which the index computes itself.
+    Fixed weights change nothing if the recipe declares how its model is searched. Without such settings those
+    of several sets are taken as they are. Weights become `weights` by vector set with `scale` "none", if the
+    scorer is a weighted sum of one score per set. The divisor of a `ZScore` becomes part of a weight. An
+    index then gives the scorer's score, except for the rounding of its codec and for idf, which the index
+    computes itself.
 
     Returns:
-        Whether the settings were changed, and a sentence about it. None for a scorer that learns nothing.
+        Whether the settings were changed, and a sentence about it. None if the scorer has no say.
     """
     learns = any(True for _ in scorer.parameters())
-    if not learns and not any(isinstance(part, ZScore) for part in scorer.modules()):
-        return None
     learnt = list(_leaves(scorer))
+    if not learns and not any(isinstance(part, ZScore) for part in scorer.modules()):
+        if model.search is not None or len({getattr(leaf, "on", None) for leaf, _ in learnt}) < 2:
+            return None
     reason = why_not(learnt, model)
     said = ", ".join(f"{getattr(leaf, 'on', type(leaf).__name__)} {weight:.4g}" for leaf, weight in learnt)
     if reason is not None:

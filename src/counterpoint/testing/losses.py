@@ -82,11 +82,8 @@ def ignores_own_documents_that_are_not_there(loss: Loss, random: Random) -> None
     assert_close(loss(replace(step, targets=targets)), loss(step))
 
 
-def ignores_documents_that_are_not_allowed(loss: Loss, random: Random) -> None:
-    """A document that is no candidate of any query has no effect, however high its score.
-
-    It has no rows, since a loss on vectors may count every row of a batch.
-    """
+def ignores_padded_documents(loss: Loss, random: Random) -> None:
+    """A document without rows that no query may use has no effect, however high its score."""
     step = some_step(random)
     d = {
         name: Vectors(
@@ -129,7 +126,7 @@ RULES = (
     ignores_the_order_of_documents,
     ignores_padding,
     ignores_own_documents_that_are_not_there,
-    ignores_documents_that_are_not_allowed,
+    ignores_padded_documents,
     has_no_gradient_without_weight,
     is_multiplied_by_its_weight,
     survives_the_trip_through_plain_data,

@@ -133,6 +133,6 @@ def _taught(loss: Loss, step: Step) -> tuple[Float[Tensor, "q n"], Float[Tensor,
 def _no_scores(loss: Loss) -> ConfigError:
     return ConfigError(
         f"{loss.label}: no query of this step has two documents with a teacher's score to compare; give the "
-        "stage a teacher=... that scores its negatives=..., or examples with scores, drawn by "
-        "negatives=(FromData(...),)"
+        "stage a teacher=... that scores its negatives=... (of a file, draw those that it has: "
+        "negatives=(Filtered(...),)), or examples with scores, drawn by negatives=(FromData(...),)"
     )
