@@ -214,19 +214,19 @@ def _model(options: BuildOptions, exported: Import | None) -> Model | None:
     return model if exported is None else exported.closed(model)
 
 
-def _whole(given: object) -> Model:
+def _whole(given: Any) -> Model:
     """A model; an encoder by itself becomes one, as it does when it is loaded from a folder."""
     from counterpoint.encode import DualEncoder
     from counterpoint.model import Model
 
     if isinstance(given, DualEncoder):
         return Model(given).setup().eval()
-    if isinstance(given, Model):
-        return given
-    raise ConfigError(
-        f"model: expected a name, a folder, a Model or a DualEncoder, found {type(given).__name__}; "
-        "put an Encoder into DualEncoder(…)"
-    )
+    if not hasattr(given, "index_settings"):  # whatever behaves like a model is one
+        raise ConfigError(
+            f"model: expected a name, a folder, a Model or a DualEncoder, found {type(given).__name__}; "
+            "put an Encoder into DualEncoder(…)"
+        )
+    return given
 
 
 def _settings(
