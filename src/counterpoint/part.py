@@ -61,7 +61,7 @@ class Part(Declared, nn.Module):
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Parameters, buffers and children; an error that says why there is none yet."""
+        """Find a parameter, buffer or child. Before `setup`, the error says that it must be called first."""
         try:
             return super().__getattr__(name)
         except AttributeError:
