@@ -2,15 +2,18 @@
 
     python scripts/prose.py [--longest N] [PAGE…]
 
-Without names, it reads README.md, CONTRIBUTING.md, CHANGELOG.md and docs/. Tables, code blocks and headings
-are not counted. Code within a sentence counts as one word. The exit code is 1 if a page has more than 25
-words per sentence, all pages together more than 20, or a word of `WORDS` is found.
+Without names, it reads README.md, CONTRIBUTING.md, CHANGELOG.md and docs/, and looks for unwanted
+words in docstrings and comments of Python files, too. Tables, code blocks and headings are not counted. Code
+within a sentence counts as one word. The exit code is 1 if a page has more than 25 words per sentence, all
+pages together more than 20, or a word of `WORDS` is found.
 """
 
 import argparse
+import io
 import re
 import statistics
 import sys
+import tokenize
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -22,13 +25,14 @@ A_PAGE, ALL_PAGES = 25, 20  # the most words a sentence has on average
 WORDS = {
     r"\bst(?:ands?|ood|anding) in\b": "replaces, is used in place of",
     r"\bbeside\b": "next to, with, as well as",
-    r"\bbehind\b": "after, of, under",
+    r"(?<!left )(?<!stays )\bbehind\b": "after, of, under",
     r"\bby the like of\b": "similar documents",
     r"\bwhat is to be\b": "say which thing",
     r"\bwho knows\b": "if you know",
     r"\ba (?:line|vector|file|row) an? (?:query|text|document|line|run|topic)\b": "one … per …",
     r"\bmaterial\b": "training data",
 }
+CODE_IN = ("src", "benchmarks", "scripts", "tests")
 CODE = re.compile(r"`[^`]*`")
 SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9`⌘])")
 SHORT_FORMS = re.compile(r"\b(e\.g|i\.e|vs|cf|et al|eq|no|p|approx)\.", re.IGNORECASE)
@@ -65,16 +69,37 @@ def length(sentence):
     return len(re.findall(r"[\w⌘][\w⌘'’.,@/+-]*", sentence))
 
 
-def unwanted(page):
-    """(line number, word found, what to write) of a page, without its code."""
+def unwanted(lines):
+    """(line number, word found, what to write) of numbered lines, without their code."""
+    for number, line in lines:
+        for word, better in WORDS.items():
+            for match in re.finditer(word, CODE.sub("", line), re.IGNORECASE):
+                yield number, match.group(), better
+
+
+def lines_of_page(page):
+    """The numbered lines of a page that are not code."""
     fenced = False
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         elif not fenced:
-            for word, better in WORDS.items():
-                for match in re.finditer(word, CODE.sub("", line), re.IGNORECASE):
-                    yield number, match.group(), better
+            yield number, line
+
+
+def lines_of_code(path):
+    """The numbered lines of a Python file's comments, docstrings and other texts of several words."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):
+            yield from enumerate(token.string.splitlines(), token.start[0])
+
+
+def told(name, lines):
+    """Print what is unwanted in numbered lines; whether there was any."""
+    found = list(unwanted(lines))
+    for number, word, better in found:
+        print(f"      {name}:{number}: '{word}' → {better}")
+    return bool(found)
 
 
 def main():
@@ -96,9 +121,10 @@ def main():
         print(f"{mean:5.1f} words  {len(lengths):4} sentences  {long:3} above {A_PAGE}  {page.name}")
         for sentence in sorted(found, key=length, reverse=True)[: arguments.longest]:
             print(f"      {length(sentence)}: {sentence}")
-        for number, word, better in unwanted(page):
-            bad = True
-            print(f"      {page.name}:{number}: '{word}' → {better}")
+        bad |= told(page.name, lines_of_page(page))
+    if not arguments.pages:
+        for path in sorted(p for folder in CODE_IN for p in (ROOT / folder).rglob("*.py")):
+            bad |= path != Path(__file__) and told(path.relative_to(ROOT), lines_of_code(path))
     mean = statistics.fmean(every)
     print(f"{mean:5.1f} words  {len(every):4} sentences  all pages")
     return int(bad or mean > ALL_PAGES)

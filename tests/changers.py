@@ -101,7 +101,7 @@ class Changing:
 
 
 class Adding(Changing):
-    """Documents into a segment of few bits, beside which they wait in eight."""
+    """Documents into a segment of few bits; they wait in eight bits at first."""
 
     settings = replace(Changing.settings, codec="1-bit")
 

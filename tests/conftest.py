@@ -65,13 +65,13 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def shared():
-    """The folder of real collections and golden examples beside the repository."""
+    """The folder of real collections and golden examples next to the repository."""
     return SHARED
 
 
 @pytest.fixture(scope="session")
 def golden():
-    """The worked examples beside the repository: a function from a name to inputs, expectation, tolerance."""
+    """The worked examples next to the repository: from a name to inputs, expectation, tolerance."""
     path = SHARED / "golden" / "golden.json"
     if not path.is_file():
         pytest.skip(f"needs {path}")

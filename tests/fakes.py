@@ -11,7 +11,7 @@ from counterpoint.types import Document, Ragged, Span
 
 
 class Fake:
-    """What an index asks of any model beside its vectors."""
+    """What an index asks of any model in addition to its vectors."""
 
     source = "fake"
     longest = 512

@@ -1,4 +1,4 @@
-"""Named models beside the default (which has a file of its own)."""
+"""Named models other than the default (which has a file of its own)."""
 
 import numpy as np
 import pytest

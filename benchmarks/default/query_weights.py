@@ -8,7 +8,7 @@ ways are compared: fixed shares; shares times a power of each part's best score;
 their best scores and BM25's by what the collection has of the query; and `adapt`, where the words' share
 follows the length of the candidates. Printed are, for each family, what the rule chooses on all collections,
 and what it makes of each collection when it is chosen on the seven others; then, searched as a user would,
-the choice with and without feedback beside its halves.
+the choice with and without feedback next to its halves.
 
 With `--maps`, FOLDER/NAME.safetensors is the map of a collection's words that was not fitted on it
 (`benchmarks.default.fit --leave-out`). Indexes in `--work` are used again.

@@ -178,7 +178,7 @@ def text(found) -> str:
 
 
 def line_of(label: str, values: list[float], better: list[float] | None) -> str:
-    """A row of a table; `worst` only beside halves, which have no feedback."""
+    """A row of a table; `worst` only next to halves, which have no feedback."""
     worst = f" {min(value - half for value, half in zip(values, better, strict=True)):+.4f}" if better else ""
     each = "".join(f" {value:14.4f}" for value in values)
     return f"{label.ljust(36)} {sum(values) / len(values):.4f}{worst}{each}"

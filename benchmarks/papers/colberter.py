@@ -6,10 +6,10 @@
     python -m benchmarks.papers.colberter ship -o RUNS
 
 DATA holds the collections. `train` puts a training collection together from four of them and trains every row
-of `colberter_rows.py` by `counterpoint train`, in a folder of its own with its recipe beside it; what was
+of `colberter_rows.py` by `counterpoint train`, in a folder of its own with its recipe next to it; what was
 stopped goes on where it was. `evaluate` encodes the six evaluation collections once with the heads of all
 rows, searches them in all of ColBERTer's workflows, lets each row refine what a standalone retriever finds
-(MiniLM's own sentence vectors, for TAS-Balanced of table 2), prints tables beside the paper's figures and
+(MiniLM's own sentence vectors, for TAS-Balanced of table 2), prints tables next to the paper's figures and
 draws figures 4 (`--plot`) and 5 (`--forest`). Nothing is tuned on those six. `show` prints and draws again
 what an evaluation has saved. `ship` writes the weights of the models `colberter` and `uni-colberter` into the
 sources.

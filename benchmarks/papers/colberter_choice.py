@@ -3,7 +3,7 @@
     python -m benchmarks.papers.colberter_choice DATA -o RUNS [--json FILE]
 
 RUNS is the folder of `colberter.py train`, whose collection, lists and trained rows are used; rows of other
-α_CS are trained beside them. arXiv's titles are neither trained on nor among the benchmark's collections.
+α_CS are trained next to them. arXiv's titles are neither trained on nor among the benchmark's collections.
 The rule: of all that lose at most .01 nDCG@10 to the rows of tokens, the one with the fewest vectors.
 """
 
@@ -40,7 +40,7 @@ def sample(data, output):
     made = output / f"{NAME}.partial"
     (made / "qrels").mkdir(parents=True, exist_ok=True)
     documents = [
-        # the title is the query, so it must not stand in the document
+        # the title is the query, so it must not be in the document
         {"_id": document.id, "title": "", "text": document.text}
         for document in source.documents()
         if document.id in wanted

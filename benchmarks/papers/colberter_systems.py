@@ -1,4 +1,4 @@
-"""The shipped ColBERTer models beside BM25 and a dense retriever: tables 2 (column TAS) and 5, and figure 5.
+"""The shipped ColBERTer models, BM25 and a dense retriever: tables 2 (column TAS) and 5, and figure 5.
 
     python -m benchmarks.papers.colberter_systems DATA/med DATA/cranfield -o WORK
         [--json FILE] [--plots FOLDER]

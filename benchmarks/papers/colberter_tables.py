@@ -1,4 +1,4 @@
-"""Tables and the picture of what `colberter.py` measured, with the paper's figures beside them."""
+"""Tables and the picture of what `colberter.py` measured, with the paper's figures next to them."""
 
 from benchmarks.papers.colberter_effects import STANDALONE
 
@@ -136,7 +136,7 @@ def _storage(found, names):
 
 
 def figure4(found):
-    """Workflow 2 against the bytes of the table, beside the single vector, BM25 and the size of the text."""
+    """Workflow 2 against the bytes of the table, with the single vector, BM25 and the size of the text."""
     rows = next(iter(found.values()))["rows"]
     points = [_point(found, name, row) for name, row in rows.items()]
     alone = mean(quality(found, name, "dense") for name in rows)  # their single vectors hardly differ

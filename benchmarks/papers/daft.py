@@ -7,9 +7,9 @@
 
 `collapse` trains a query encoder of two layers with several document encoders, with and without alignment
 and with the batch as negatives, and leaves out one part of the model after another. `layers` trains query
-encoders of 2, 4 and 6 layers beside MiniLM's whole and times them. `grid` trains with and without alignment
+encoders of 2, 4 and 6 layers next to MiniLM's whole and times them. `grid` trains with and without alignment
 at two learning rates (`daft_grid.py`). Every row is a run of `counterpoint train` in a folder of its own (its
-recipe is written beside it), so a benchmark that was stopped goes on where it was. Queries of the test split
+recipe is written next to it), so a benchmark that was stopped goes on where it was. Queries of the test split
 are searched once, after training. Which rows are compared with which was fixed beforehand.
 
 With `--json` every row is saved as soon as it has been measured; `show` prints what was saved, rows of the
@@ -110,7 +110,7 @@ def add_latencies(recipes, arguments):
 
 
 def savings(milliseconds):
-    """Of each, beside the slowest: how many percent less it takes, and how many times faster it is."""
+    """Of each, compared with the slowest: how many percent less it takes, and how many times faster it is."""
     slowest = max(milliseconds)
     return [{"% less": 100 * (1 - one / slowest), "times faster": slowest / one} for one in milliseconds]
 

@@ -30,7 +30,7 @@ from counterpoint.score import Dot
 
 CANDIDATES, SCALE, DIM = 64, 20.0, 256
 EQUAL_SCORES = math.log(1 + CANDIDATES)  # the loss of a collapsed model (DAFT, equation 7)
-DOCUMENTS = {  # document encoders; "far" lies in a space of its own behind a random layer
+DOCUMENTS = {  # document encoders; "far" lies in a space of its own after a random layer
     "cls": lambda: (Transformer("minilm"), Cls()),
     "cls, far": lambda: (Transformer("minilm"), Cls(projection=Linear(384))),
     "mean": lambda: (Transformer("minilm"), Mean()),

@@ -1,4 +1,4 @@
-"""HIL's tables 2 to 9 and figures 4, 7 and 8 in shape, on MiniLM at a budget for a CPU, beside the paper's.
+"""HIL's tables 2 to 9 and figures 4, 7 and 8 in shape, on MiniLM at a budget for a CPU, next to the paper's.
 
     python -m benchmarks.papers.hil train DATA -o RUNS [--frozen] [--no-curves] [--marked] [--steps N]
         [--jobs 2] [--rows NAME ...]
@@ -8,7 +8,7 @@
     python -m benchmarks.papers.hil seeds --json 1.json 2.json 3.json
 
 DATA holds the collections. `train` puts a training collection together from four of them and trains every row
-of `hil_rows.py` by `counterpoint train` under one budget, in a folder of its own with its recipe beside it;
+of `hil_rows.py` by `counterpoint train` under one budget, in a folder of its own with its recipe next to it;
 what was stopped goes on where it was. `evaluate` scores every document of the six evaluation collections for
 every query with the parts of all rows, by brute force; full ranking, reranking of BM25's best hundred and of
 HIL's, ensembles and InterIso of BM25's pairs are all taken of those scores. Rows whose backbone and texts are
@@ -51,7 +51,7 @@ from counterpoint.model import Model
 from counterpoint.search import Run, Searcher
 from counterpoint.types import Ragged
 
-HELD_OUT = 50  # queries of each training collection, beside those that are trained on
+HELD_OUT = 50  # queries of each training collection, in addition to those that are trained on
 MEASURES = ("nDCG@10", "R@100")
 DEPTH, RERANKED, PIECE = 1000, 100, 128
 

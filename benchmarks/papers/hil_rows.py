@@ -29,7 +29,7 @@ ISO = (0.1, 0.2, 0.4, 0.7, 1.0)  # figure 7
 ANISO = (-0.1, -0.2, -0.4, -0.7, -1.0)  # figures 4 and 7
 SAME = (-0.3, 0.3)  # as HIL's
 SCALES = {"l": 0.52, "h": 4.76}  # 1/σ of HIL with seed 1 after 60 steps in which the backbone learnt
-HIL = (-1.0, -0.6, -0.1, 0.3)  # beside the paper's −0.3
+HIL = (-1.0, -0.6, -0.1, 0.3)  # in addition to the paper's −0.3
 CURVES = ("HIL", "HIL without reg_L", "HIL without reg_H", "HIL without regularisers")  # figure 8
 
 

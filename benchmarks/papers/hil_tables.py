@@ -1,4 +1,4 @@
-"""Tables and pictures of what `hil.py` measured, with the figures of Kim, Lee and Hwang 2024 beside them."""
+"""Tables and pictures of what `hil.py` measured, with the figures of Kim, Lee and Hwang 2024 next to them."""
 
 import numpy as np
 from benchmarks.papers.hil_rows import ANISO, CURVES, ISO
@@ -36,7 +36,7 @@ ABLATIONS = {  # table 5: BEIR in full, ΔInterIso
 }
 SAME = {"ColBERT": 42.32, "ColBERT-λ": 42.52, "HIL": 44.8}  # table 6, of the passages that HIL retrieved
 CITADEL = {"CITADEL": 38.03, "CITADEL-HIL": 40.32}  # table 7: reranked
-STARTED = {  # table 8: in full, from a trained ColBERT; the paper has ColBERTv2 itself beside ColBERTv2-HIL
+STARTED = {  # table 8: in full, from a trained ColBERT; the paper has ColBERTv2 itself next to ColBERTv2-HIL
     "ColBERT": 46.4,
     "ColBERT, half as long again": None,
     "HIL from ColBERT": 46.61,

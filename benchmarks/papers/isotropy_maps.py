@@ -1,4 +1,4 @@
-"""Maps that `isotropy.py` fits and measures, one behind the other."""
+"""Maps that `isotropy.py` fits and measures, one after the other."""
 
 import copy
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ class Chain:
         return self
 
     def centred_on(self, rows):
-        """The same maps about the mean of these rows; flows come behind a rotation, which has it."""
+        """The same maps about the mean of these rows; flows come after a rotation, which has it."""
         first = copy.deepcopy(self.steps[0]).recentre(rows.split(BLOCK))
         return Chain([first, *self.steps[1:]], self.bfloat16)
 
@@ -72,7 +72,7 @@ def apply(step, rows):
 def chain_of(method, dim, rank, seed, options):
     """A map by its name.
 
-    MiniLM has components that never change, so flows come behind a rotation to a rank; without a rank, for
+    MiniLM has components that never change, so flows come after a rotation to a rank; without a rank, for
     models that have none, they see the vectors themselves.
     """
     training = FlowTraining(steps=options.steps, sample=options.rows, seed=seed)

@@ -104,7 +104,7 @@ def questions(names):
     places = ("in", "out")
     asked = {
         "Does a map improve the ranking?": [(f"{w}: {m}", f"{w}: none") for w in places for m in maps],
-        "Figure 3: out of distribution with a map, beside the target's own model without one": [
+        "Figure 3: out of distribution with a map, and the target's own model without one": [
             (f"out, sources: {row}", "in: none") for row in ("none", *maps)
         ],
         "The premise: does a map gain more where there is a cone?": [

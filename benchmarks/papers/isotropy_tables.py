@@ -31,7 +31,7 @@ def show(rows):
 
 
 def summary(rows):
-    """Means over the targets beside the same targets without a map: of tables or of a rule.
+    """Means over the targets compared with the same targets without a map: of tables or of a rule.
 
     "better" and "worse" count the targets where a one-tailed t-test over queries says so at .05.
     """

@@ -1,7 +1,7 @@
 """How much of BM25's ranking survives the random projection of its vectors (Lee et al. 2023, section 3.2).
 
 For each collection and dimension: the share of true BM25's ten best documents that are among the ten best by
-projected vectors, the error's standard deviation at them beside the exact one, and their mean score.
+projected vectors, the error's standard deviation at them and the exact one, and their mean score.
 
     python -m benchmarks.papers.projection DATA/cranfield DATA/scifact --dims 768 4096
 """

@@ -7,11 +7,11 @@
 
 DATA holds the collections. `train` draws training queries of one collection (nq-qed: real questions), holds
 some out, and trains every row of `roc_rows.py` by `counterpoint train` under one budget, in a folder of its
-own with its recipe beside it; what was stopped goes on where it was. `evaluate` indexes each collection once
+own with its recipe next to it; what was stopped goes on where it was. `evaluate` indexes each collection once
 for each row (a second call finds the indexes), chooses λ by a grid on the queries held out, and searches by
 BM25, by each row's vectors and by both, at the row's own λ and at one for all rows: questions of the
 collection trained on that no row was trained on, and six other collections. `show` prints and draws what
-evaluations have saved, the paper's figures beside it.
+evaluations have saved, the paper's figures next to it.
 
 nq-qed has no answer strings, so there a negative is any document that is not judged relevant; a collection
 with answers (squad11-dev) is trained on without negatives that hold one. MiniLM was trained on Natural
@@ -35,7 +35,7 @@ from benchmarks.common import (
 )
 from benchmarks.papers.roc_figures import draw
 from benchmarks.papers.roc_indexes import index_rows
-from benchmarks.papers.roc_measures import Material, evaluate_adversarial, evaluate_rows, tuned
+from benchmarks.papers.roc_measures import JudgedQueries, evaluate_adversarial, evaluate_rows, tuned
 from benchmarks.papers.roc_pairs import evaluate_pairs, trained_pairs
 from benchmarks.papers.roc_rows import START, VECTORS, Budget, rows
 from benchmarks.papers.roc_tables import show
@@ -108,7 +108,7 @@ def held_out(arguments):
     return name, {query: queries[f"{name}/{query}"] for query in plain}, plain
 
 
-def material(name, arguments):
+def judged(name, arguments):
     """What a collection is searched with: all its queries, or a sample."""
     collection = open_collection(arguments.data / name, passage_words=None)
     split = SPLITS.get(name, "test")
@@ -118,7 +118,7 @@ def material(name, arguments):
         qrels = {query: grades for query, grades in qrels.items() if query in chosen}
     texts = collection.queries(split)
     queries = {query: texts[query] for query in qrels}
-    return Material(name, collection, queries, qrels, GRADES.get(name, 1))
+    return JudgedQueries(name, collection, queries, qrels, GRADES.get(name, 1))
 
 
 def trained_rows(arguments):
@@ -135,7 +135,7 @@ def evaluate(arguments):
     there = trained_rows(arguments)
     trained, queries, qrels = held_out(arguments)
     found = {"trained on": trained, "weights": {}, "collections": {}}
-    development = Material(
+    development = JudgedQueries(
         trained, open_collection(arguments.data / trained, passage_words=None), queries, qrels
     )
     told(f"{trained}, indexed")
@@ -145,7 +145,7 @@ def evaluate(arguments):
         found["weights"][row] = tuned(row, development, arguments.output)
     for name in arguments.collections or dict.fromkeys([trained, *EVALUATION]):
         told(name)
-        asked = material(name, arguments)
+        asked = judged(name, arguments)
         measured = evaluate_rows(asked, found["weights"], arguments.output)
         if name == trained:
             thesaurus = open_thesaurus(str(arguments.data / "wordnet"))

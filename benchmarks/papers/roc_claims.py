@@ -42,7 +42,7 @@ def quality(found, names, system, measure):
 
 
 def shares(found, names, row):
-    """What a row's vectors answer beside BM25, means over collections; None where it was not measured.
+    """What a row's vectors answer that BM25 may not, means over collections; None where it was not measured.
 
     Of the first ten |D − S|, |D ∩ S| and failures as % of the queries, RoC, RoC of documents; then RoC of the
     first document alone.
@@ -53,7 +53,7 @@ def shares(found, names, row):
     for name in names:
         measured = found["collections"][name]
         answered, relevant = (measured["shared"][row][what] for what in ("answered", "relevant"))
-        d, documents = (side["pairs"][0] for side in (answered, relevant))  # of D beside S
+        d, documents = (side["pairs"][0] for side in (answered, relevant))  # of D against S
         counts = d["first_without_second"], d["both"], answered["universe"] - answered["union"]
         first, bm25 = (answered_first(measured, system) for system in (row, "BM25"))
         alone = len(first - bm25) / len(first) if first else np.nan
@@ -85,7 +85,7 @@ def by_resampling(claim, goes, again, figures):
 
 
 def verdicts(found):
-    """One line a claim and group of collections, and behind it the figures that it goes by."""
+    """One line per claim and group of collections, then the figures that it goes by."""
     own, others = apart(found)
     print(
         f"\n**Claims**: *holds* where the figures go that way in {SURE:.0%} of resampled sets of queries "

@@ -8,13 +8,13 @@ from counterpoint.measure import (
     Overlap,
     as_markdown,
     means_over,
-    parts_table,
     slice_by_rank,
     slice_by_width,
+    slices_table,
     wins_over,
     wins_table,
 )
-from counterpoint.plots.parts import lengths_plot, wins_plot
+from counterpoint.plots.slices import lengths_plot, wins_plot
 from counterpoint.plots.venn import overlap_plot
 
 WIDTH = 40  # words a bin, of the relevant documents
@@ -27,7 +27,7 @@ def print_figures(name, measured, rows):
     by_length = bins(measured)
     means = means_over(average_precision(measured, rows), by_length)
     title = f"Figure 6: AP on {name} by words of the relevant documents"
-    print(f"\n{as_markdown(parts_table(title, 'words', by_length, means))}")
+    print(f"\n{as_markdown(slices_table(title, 'words', by_length, means))}")
 
 
 def draw(name, measured, rows, folder):

@@ -111,42 +111,42 @@ def row_model(row, output):
     return Model(DualEncoder(encoder), search={"weights": WEIGHTS}, codec="float16").setup().eval()
 
 
-def folder_for(row, material, output):
-    return output / "indexes" / material.name / folder_of(row, output).name
+def folder_for(row, judged, output):
+    return output / "indexes" / judged.name / folder_of(row, output).name
 
 
-def build(row, material, output, vectors):
+def build(row, judged, output, vectors):
     """Index a collection with a row's model, of which the vectors of some texts are known."""
     model = row_model(row, output)
-    documents, settings = material.collection.documents(), model.index_settings()
-    build_index(documents, Known(model, vectors), folder_for(row, material, output), settings)
+    documents, settings = judged.collection.documents(), model.index_settings()
+    build_index(documents, Known(model, vectors), folder_for(row, judged, output), settings)
 
 
-def index_rows(rows, material, output):
+def index_rows(rows, judged, output):
     """Build the indexes of a collection that are not there."""
-    missing = [row for row in rows if not (folder_for(row, material, output) / "manifest.json").is_file()]
+    missing = [row for row in rows if not (folder_for(row, judged, output) / "manifest.json").is_file()]
     if not missing:
         return
     together = SharedRows({row: row_model(row, output) for row in missing})
-    texts = list(dict.fromkeys(document.full_text for document in material.collection.documents()))
+    texts = list(dict.fromkeys(document.full_text for document in judged.collection.documents()))
     pieces = [together.encode(texts[start : start + PIECE]) for start in range(0, len(texts), PIECE)]
     for row in missing:
         vectors = np.concatenate([made[row] for made in pieces])
-        build(row, material, output, dict(zip(texts, vectors, strict=True)))
+        build(row, judged, output, dict(zip(texts, vectors, strict=True)))
 
 
-def index_changed(rows, material, output, original):
+def index_changed(rows, judged, output, original):
     """The same of a collection that differs from an indexed one in some documents; only these are encoded."""
     texts = [document.full_text for document in original.collection.documents()]
     for row in rows:
-        if not (folder_for(row, material, output) / "manifest.json").is_file():
+        if not (folder_for(row, judged, output) / "manifest.json").is_file():
             with opened(row, original, output) as (index, _):
                 vectors = index.take("mean", np.arange(len(index))).values
-            build(row, material, output, dict(zip(texts, vectors, strict=True)))
+            build(row, judged, output, dict(zip(texts, vectors, strict=True)))
 
 
 @contextmanager
-def opened(row, material, output):
+def opened(row, judged, output):
     """The index of a collection with a row's model, and the model."""
-    with Index(folder_for(row, material, output)) as index:
+    with Index(folder_for(row, judged, output)) as index:
         yield index, row_model(row, output)

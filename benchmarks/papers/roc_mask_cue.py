@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from benchmarks.common import folder_of, parser_of
 from benchmarks.papers.roc_indexes import opened
-from benchmarks.papers.roc_measures import Material
+from benchmarks.papers.roc_measures import JudgedQueries
 from benchmarks.papers.roc_rows import START
 
 from counterpoint.data import open_collection
@@ -27,19 +27,19 @@ ROWS = ("interactive BERT", "interactive BERT + I", "interactive BERT + I, dropp
 OTHERS = 4  # documents a question that do not answer it
 
 
-def triples(material, count, output):
+def triples(judged, count, output):
     """Question, text and whether it answers: one that does, then those that do not."""
-    chosen = random.Random(2).sample(sorted(material.queries), count)
-    with opened(START, material, output) as (index, _):
-        run = Searcher(index).run(material.of(chosen).queries, 50, workflow="lexical")
-    texts = {document.id: document.full_text for document in material.collection.documents()}
+    chosen = random.Random(2).sample(sorted(judged.queries), count)
+    with opened(START, judged, output) as (index, _):
+        run = Searcher(index).run(judged.of(chosen).queries, 50, workflow="lexical")
+    texts = {document.id: document.full_text for document in judged.collection.documents()}
     for query in chosen:
-        relevant = {document for document, grade in material.qrels[query].items() if grade > 0}
+        relevant = {document for document, grade in judged.qrels[query].items() if grade > 0}
         found = [document for document, _ in run[query]]
         right = [document for document in found if document in relevant][:1]
         wrong = [document for document in found if document not in relevant][:OTHERS]
         if right and len(wrong) == OTHERS:
-            yield from ((material.queries[query], texts[d], d in relevant) for d in right + wrong)
+            yield from ((judged.queries[query], texts[d], d in relevant) for d in right + wrong)
 
 
 def hidden(row, share, matching, tokenizer, draw):
@@ -69,8 +69,8 @@ def main():
     parser.add_argument("--questions", type=int, default=100)
     options = parser.parse_args()
     collection = open_collection(options.data / "nq-qed", passage_words=None)
-    material = Material("nq-qed", collection, collection.queries("dev"), collection.qrels("dev"))
-    pairs = list(triples(material, options.questions, options.output))
+    judged = JudgedQueries("nq-qed", collection, collection.queries("dev"), collection.qrels("dev"))
+    pairs = list(triples(judged, options.questions, options.output))
     right = np.array([answers for _, _, answers in pairs])
     print("| | hidden | share | answers it | does not | answer first |\n|---|---|---|---|---|---|")
     for name in options.rows:

@@ -25,7 +25,7 @@ CUTOFF = 10  # of RoC
 
 
 @dataclass(frozen=True)
-class Material:
+class JudgedQueries:
     """A collection, what is asked of it, and the lowest grade that is relevant there."""
 
     name: str
@@ -50,16 +50,16 @@ class Material:
         return {measure: dict(report.per_query[self.asked(measure)]) for measure in MEASURES}
 
 
-def tuned(row, material, output):
+def tuned(row, judged, output):
     """λ of a row, and AP at each weight of the grid."""
-    with opened(row, material, output) as (index, model):
-        searcher, asked = Searcher(index, model), (material.queries, material.qrels)
+    with opened(row, judged, output) as (index, model):
+        searcher, asked = Searcher(index, model), (judged.queries, judged.qrels)
         found = tune_weight(searcher, *asked, GRID, "mean", measure="AP", depth=TUNED)
     values = {f"{weight:g}": value for weight, value in found.values.items()}
     return {"weight": found.weight, "edge": found.at_the_edge, "values": values}
 
 
-def searched(row, weights, material, output):
+def searched(row, weights, judged, output):
     """Runs of BM25, of a row's vectors alone and of BM25 with λ times these, of the union of both lists.
 
     And that sum again with the naive sum's λ, which all rows then have alike.
@@ -71,47 +71,47 @@ def searched(row, weights, material, output):
         f"BM25 + {row}": ("hybrid", own),
         f"BM25 + {row}{ALIKE}": ("hybrid", alike),
     }
-    with opened(row, material, output) as (index, model):
+    with opened(row, judged, output) as (index, model):
         plain, found = SearchSettings.for_index(index), {}
         for system, (workflow, weight) in systems.items():
             settings = replace(plain, weights={**WEIGHTS, "mean": weight})
-            found[system] = Searcher(index, model, settings).run(material.queries, DEPTH, workflow=workflow)
+            found[system] = Searcher(index, model, settings).run(judged.queries, DEPTH, workflow=workflow)
         return found
 
 
-def evaluate_rows(material, weights, output):
-    """Every row on a collection: values of each query, and what its vectors answer beside BM25."""
-    index_rows(weights, material, output)
+def evaluate_rows(judged, weights, output):
+    """Every row on a collection: values of each query, and what its vectors answer that BM25 may not."""
+    index_rows(weights, judged, output)
     systems, shared = {}, {}
     for row in weights:
-        runs = searched(row, weights, material, output)
-        systems |= {system: material.values(run) for system, run in runs.items()}
+        runs = searched(row, weights, judged, output)
+        systems |= {system: judged.values(run) for system, run in runs.items()}
         sides = {"D": runs[row], "S": runs["BM25"]}
-        shared[row] = share_of(sides, material.qrels, CUTOFF, material.lowest).to_dict()
-    facts = relevant_documents(material.collection.documents(), material.qrels, material.lowest)
+        shared[row] = share_of(sides, judged.qrels, CUTOFF, judged.lowest).to_dict()
+    facts = relevant_documents(judged.collection.documents(), judged.qrels, judged.lowest)
     return {
-        "documents": sum(1 for _ in material.collection.documents()),
-        "queries": len(material.queries),
+        "documents": sum(1 for _ in judged.collection.documents()),
+        "queries": len(judged.queries),
         "words": {query: mean(f.words for f in found) if found else None for query, found in facts.items()},
         "systems": systems,
         "shared": shared,
     }
 
 
-def evaluate_adversarial(material, weights, output, thesaurus):
+def evaluate_adversarial(judged, weights, output, thesaurus):
     """The same where relevant documents have synonyms in place of their queries' words (figure 5)."""
-    adversary = Adversary(material.queries, material.qrels, thesaurus, relevant_from=material.lowest)
+    adversary = Adversary(judged.queries, judged.qrels, thesaurus, relevant_from=judged.lowest)
     changed = replace(
-        material,
-        name=f"{material.name}-adversarial-{len(material.queries)}",
-        collection=perturb(material.collection, adversary, Tally()),
+        judged,
+        name=f"{judged.name}-adversarial-{len(judged.queries)}",
+        collection=perturb(judged.collection, adversary, Tally()),
     )
-    index_changed(weights, changed, output, original=material)
+    index_changed(weights, changed, output, original=judged)
     systems = {}
     for row in weights:
         runs = searched(row, weights, changed, output)
         systems |= {system: changed.values(run) for system, run in runs.items()}
     tally = Tally()
-    for document in material.collection.documents():  # counted apart, since the indexes may have been there
+    for document in judged.collection.documents():  # counted apart, since the indexes may have been there
         adversary.change(document, tally)
     return {"changed": asdict(tally), "systems": systems}

@@ -27,19 +27,19 @@ def trained_pairs(output, wanted=None):
     ]
 
 
-def evaluate_pairs(material, names, count, output):
+def evaluate_pairs(judged, names, count, output):
     """BM25's best documents of a sample of the queries in the order of each row, alone and with BM25.
 
     The sum is of both scores, each from 0 to 1 over a query's candidates, with equal weights; none is tuned.
     """
-    chosen = sorted(material.queries)
+    chosen = sorted(judged.queries)
     chosen = random.Random(2).sample(chosen, min(count, len(chosen)))
-    part = material.of(chosen)
-    with opened(START, material, output) as (index, _):
+    part = judged.of(chosen)
+    with opened(START, judged, output) as (index, _):
         first = Searcher(index).run(part.queries, RERANKED, workflow="lexical")
     systems = {"BM25": part.values(first)}
     wanted = {document for query in first for document, _ in first[query]}
-    documents = [document for document in material.collection.documents() if document.id in wanted]
+    documents = [document for document in judged.collection.documents() if document.id in wanted]
     both = Fusion(weights={"BM25": 1.0, "row": 1.0}, method="convex", normalise="min-max")
     for name in names:
         run = reranked(name, first, part.queries, documents, output)

@@ -20,9 +20,9 @@ SCALED_CLEAR = "CLEAR, 20 cosines"  # the claims go by CLEAR on cosines
 DROPPED = "I, dropped"  # the claims go by [MASK]
 HEAVY = "E, 100 times"  # the claims go by orthogonality as it is printed, with a weight of 1
 VECTORS = (*EMBEDDING, SCALED_CLEAR, DROPPED, HEAVY)  # rows whose index is searched
-ALIKE = ", λ alike"  # behind the name of a hybrid that has the naive sum's λ
+ALIKE = ", λ alike"  # after the name of a hybrid that has the naive sum's λ
 PAIRS = {"SparTerm": "sparterm", "interactive BERT": "cross-encoder"}  # rows of table 6, and their recipes
-HIDDEN = {" + I": "mask", " + I, dropped": "drop"}  # behind the name of such a row: how matches are hidden
+HIDDEN = {" + I": "mask", " + I, dropped": "drop"}  # after the name of such a row: how matches are hidden
 SIZES = {"query": 64, "document": 128}  # positions in training
 TOP_LAYERS = ("query.backbone.model_.encoder.layer.[45].*",)  # of MiniLM's six
 

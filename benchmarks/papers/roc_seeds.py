@@ -155,7 +155,7 @@ def _measured(saved):
 
 
 def _pairs(values):
-    """The comparisons whose rows are there; beside hybrids, each of their halves too."""
+    """The comparisons whose rows are there; with hybrids, each of their halves too."""
     rows = {row for row, _ in values}
     halves = [(NAIVE, "BM25"), (NAIVE, "the naive sum's vectors")]
     return [pair for pair in (*QUESTIONS.values(), *halves) if rows.issuperset(pair)]

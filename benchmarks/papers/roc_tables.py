@@ -1,4 +1,4 @@
-"""Tables of what `roc.py` measured, with the figures of Lee et al. 2023 beside them."""
+"""Tables of what `roc.py` measured, with the figures of Lee et al. 2023 next to them."""
 
 from statistics import mean
 

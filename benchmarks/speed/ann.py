@@ -1,4 +1,4 @@
-"""Approximate search of one vector a text (`index --ann hnsw`) beside looking at all of them.
+"""Approximate search of one vector per text (`index --ann hnsw`) compared with exact search.
 
     python -m benchmarks.speed.ann DATA [DATA ...] -o FOLDER [--documents 5000 20000] [--queries 500]
         [--model NAME]

@@ -1,4 +1,4 @@
-"""Encoding in batches of fixed shapes beside batches as they come: speed, and changed vectors.
+"""Encoding in batches of fixed shapes compared with batches as they come: speed, and changed vectors.
 
     python -m benchmarks.speed.encode DATA [--documents 300] [--precisions fp32 bf16] [--chunk 512]
 

@@ -55,7 +55,7 @@ def print_encoding(rows: list[dict[str, Any]]) -> None:
         if "encoding_cpu_s" in row:
             rest = row["build_cpu_s"] - row["encoding_cpu_s"]
             share = f"{rest:.1f} s, {rest / row['build_cpu_s']:.1%}"
-            print(f"{row['system']}: building took {share} beside the encoder")
+            print(f"{row['system']}: building took {share} in addition to the encoder")
 
 
 def print_roofline(rows: list[dict[str, Any]]) -> None:

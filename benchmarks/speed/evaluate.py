@@ -1,4 +1,4 @@
-"""Time of evaluating a run of MS MARCO's size from its file: ours beside pytrec-eval's.
+"""Time of evaluating a run of MS MARCO's size from its file: ours and pytrec-eval's.
 
     python -m benchmarks.speed.evaluate [--queries 6980] [--documents 1000] [--rounds 5]
 

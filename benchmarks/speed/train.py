@@ -1,4 +1,4 @@
-"""Training throughput of Counterpoint beside sentence-transformers' and PyLate's trainers, as one table.
+"""Training throughput of Counterpoint, sentence-transformers and PyLate, as one table.
 
     python -m benchmarks.speed.train DATA --peers sentence-transformers pylate \\
         --peer-python sentence-transformers=PATH/bin/python pylate=PATH/bin/python [--json FILE]
@@ -126,7 +126,7 @@ def read_rows(options: argparse.Namespace) -> list[list[str]]:
 
 
 class Cutter:
-    """Cuts texts behind the last whole word that fits a number of tokens, special ones included."""
+    """Cuts texts after the last whole word that fits a number of tokens, special ones included."""
 
     def __init__(self, file: Path):
         self.tokenizer = Tokenizer.from_file(str(file))

@@ -28,7 +28,7 @@ class Clock:
 
     def mark(self):
         self.done += 1
-        if self.done in (self.warmup, self.last):  # only there: a GPU may run behind within
+        if self.done in (self.warmup, self.last):  # only there: a GPU may lag within
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
             self.wall.append(time.perf_counter())

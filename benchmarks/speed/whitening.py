@@ -5,8 +5,8 @@
 Blocks of correlated float32 rows are generated one by one and thrown away; making them is outside the clock.
 `fit` accumulates the covariance in float64, 2·d² operations a row, and is compared with a large square
 product in float64; the map itself is a product in float32, and is compared with one in float32. Squares are
-timed before and after, and the faster counts. What is measured beside the products is all that a user pays:
-conversion, centring, checks, masks. `--flows` also trains Glow and NICE, on so many rows.
+timed before and after, and the faster counts. The time includes all that a user pays in addition: conversion,
+centring, checks, masks. `--flows` also trains Glow and NICE, on so many rows.
 """
 
 import json

@@ -57,7 +57,7 @@ def test_bm25_and_citadel_are_compared_where_they_were_measured(tmp_path, capsys
         system["same"] = system["full"]
     show_seeds(read(saved(tmp_path, one={"med": one})))
     printed = capsys.readouterr().out
-    assert "- HIL beside BM25: HIL − BM25" in printed
+    assert "- HIL against BM25: HIL − BM25" in printed
     assert "| HIL − BM25; seed one | 0.100 |" in printed
     assert "| CITADEL-HIL − CITADEL; seed one | -0.100 |" in printed
     assert "| BM25 | 1 |" not in printed  # it was not trained

@@ -51,7 +51,7 @@ def row(source, target, method, value):
 
 
 def test_where_each_source_has_a_model_its_rows_are_compared_with_its_own_baseline(capsys):
-    """Table 3: Ft of the same source; beside it, as in figure 3, Ft of the target's own model."""
+    """Table 3: Ft of the same source; in the same row, as in figure 3, Ft of the target's own model."""
     rows = with_tests(
         [row("a", "a", "none", 0.5), row("a", "b", "none", 0.2), row("a", "b", "whitening", 0.6)]
         + [row("b", "b", "none", 0.4), row("b", "b", "whitening", 0.3)]

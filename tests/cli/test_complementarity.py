@@ -134,7 +134,7 @@ def test_a_run_that_answers_nothing(call, world):
 
 
 def test_by_answers(call, world):
-    """q1's answer stands in a, q3's in b and d, q2's in c, which nobody finds; q4 has none."""
+    """q1's answer is in a, q3's in b and d, q2's in c, which nobody finds; q4 has none."""
     base = ["compare", f"c={world / 'c'}", world / "bm25.trec", world / "dense.trec"]
     code, out, err = call(*base, "--complementarity", "1,2", "--answers", world / "answers.tsv", "--json")
     assert code == 0 and "1 judged queries" in err and "have no answers" in err
@@ -153,10 +153,10 @@ def test_by_answers(call, world):
 def test_a_cutoff_by_answers_does_not_depend_on_the_others(call, world):
     base = ["compare", f"c={world / 'c'}", world / "bm25.trec", world / "dense.trec"]
     base += ["--answers", world / "answers.tsv", "--json", "--complementarity"]
-    alone, (beside, _) = (
+    alone, (together, _) = (
         json.loads(call(*base, k)[1])["complementarity"][0]["cutoffs"] for k in ("1", "1,2")
     )
-    assert alone == [beside] and "recall" not in beside and "union_recall" not in beside
+    assert alone == [together] and "recall" not in together and "union_recall" not in together
 
 
 def test_nobody_answers_anything(call, world):
@@ -329,7 +329,7 @@ def test_one_query_is_counted_without_a_test(call, world):
     assert "Not tested: a test, an interval and an effect need 3 queries or more, and there is 1." in out
     assert "dense − bm25" in out and "1/0/0" in out and "nan" not in out
     assert "dense vs bm25    1        1        0        1         0  1.0000" in out
-    assert "dense   all        1            100.0%" in out
+    assert "dense    all        1            100.0%" in out
     assert (world / "venn.svg").exists() and len(table(world / "q.csv")) == 1
     assert [row["query"] for row in table(world / "a.csv")] == ["q3"]
     runs = (world / "bm25.trec", world / "dense.trec")

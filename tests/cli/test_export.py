@@ -34,7 +34,7 @@ def made(tmp_path_factory, tiny_bert_folder):
 
 @pytest.fixture
 def export(made, tmp_path):
-    """A copy of the export, beside the original, since it names the model by a relative path."""
+    """A copy of the export, next to the original, since it names the model by a relative path."""
     shutil.copytree(made / "e", made / tmp_path.name)
     yield made / tmp_path.name
     shutil.rmtree(made / tmp_path.name)

@@ -133,7 +133,7 @@ def test_what_a_fit_warns_of_is_said_and_a_sample_is_drawn(collection, tiny_bert
 def test_a_mean_of_many_queries_is_said(collection, two_sets, call, tmp_path):
     arguments = ("fit", "whitening", two_sets, collection, "--on", "mean")
     code, _, err = call(*arguments, "-o", tmp_path / "a", "--queries", "test")
-    assert code == 0 and "33% of the texts are queries" in err  # two judged ones beside four documents
+    assert code == 0 and "33% of the texts are queries" in err  # two judged ones and four documents
     assert "are queries" not in call(*arguments, "-o", tmp_path / "b")[2]
     level = ("--level", "token", "--queries", "test")  # a query has fewer tokens than a document
     assert "are queries" not in call(*arguments, "-o", tmp_path / "c", *level)[2]

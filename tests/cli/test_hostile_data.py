@@ -480,7 +480,7 @@ PACKED = {
     "one text": lambda: gzip.compress(b'{"_id": "a", "text": "' + b"x" * BOMB + b'"}'),
     "cut": lambda: gzip.compress(GOOD.encode())[:-9],
     "no checksum": lambda: gzip.compress(GOOD.encode())[:-8] + bytes(8),
-    "rubbish behind": lambda: gzip.compress(GOOD.encode()) + b"rubbish",
+    "rubbish after": lambda: gzip.compress(GOOD.encode()) + b"rubbish",
     "not packed": lambda: GOOD.encode(),
     "packed twice": lambda: gzip.compress(gzip.compress(GOOD.encode())),
     "empty": lambda: b"",

@@ -9,7 +9,7 @@ from counterpoint.cli.main import main
 from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, TokenVectors, Transformer
 
 NUMBERS = ("nan", "inf", "x", "-1", "9" * 25)
-WORDS = ("search QUERY", "evaluate --split")  # options that a word may stand in
+WORDS = ("search QUERY", "evaluate --split")  # options that a word may be in
 MORE = (
     "-inf",
     "9" * 5000,

@@ -67,7 +67,7 @@ def test_help_loads_no_torch():
 
 
 def said_of(run):
-    """Lines that must stand in the text, put together by hand from what --json gives."""
+    """Lines that must be in the text, put together by hand from what --json gives."""
     found, stage = run["provenance"], run["stages"]["train"]
     (session,) = found["sessions"]
     files = [*found["training"]["provenance"]["files"], *found["development"]["files"]]

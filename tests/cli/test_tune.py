@@ -145,7 +145,7 @@ def index(collection, tiny_bert_folder, tmp_path, capsys):
 
 @pytest.fixture
 def hard(collection):
-    """A query that shares no word with its document, beside two that BM25 answers."""
+    """A query that shares no word with its document, next to two that BM25 answers."""
     with open(collection / "qrels" / "test.tsv", "a") as file:
         file.write("q3\twhale\t1\n")
 

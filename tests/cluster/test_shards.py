@@ -1,4 +1,4 @@
-"""Shards behind Ray Serve: the answers of the index, replicas that come back, and a clear error."""
+"""Shards on Ray Serve: the answers of the index, replicas that come back, and a clear error."""
 
 import os
 import signal

@@ -34,7 +34,7 @@ TABLES = {
     "packed": ("t.csv.gz", "id,title,text,year\n1,Sea,A whale,2020\n2,Rail,A train,2021\n"),
     "capitals": ("t.csv", "ID, Title ,TEXT,year\n1,Sea,A whale,2020\n2,Rail,A train,2021\n"),
     "another order": ("t.csv", "year,text,title,id\n2020,A whale,Sea,1\n2021,A train,Rail,2\n"),
-    "blanks behind": ("t.csv", "id, title, text, year\n1, Sea, A whale, 2020\n2, Rail, A train, 2021\n"),
+    "blanks after": ("t.csv", "id, title, text, year\n1, Sea, A whale, 2020\n2, Rail, A train, 2021\n"),
 }
 
 

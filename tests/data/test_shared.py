@@ -1,4 +1,4 @@
-"""The real collections beside the repository, where they are."""
+"""The real collections next to the repository, where they are."""
 
 from pathlib import Path
 

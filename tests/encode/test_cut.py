@@ -75,7 +75,7 @@ def test_what_cannot_be_cut_is_refused(tiny_bert_folder):
 
 
 def test_some_layers_by_their_numbers(tiny_bert_folder, tmp_path):
-    """The states are those of the chosen layers, one behind the other, cut from memory or from files."""
+    """The states are those of the chosen layers, one after the other, cut from memory or from files."""
     encoder = deep(tiny_bert_folder).setup().eval()
     light = cut_query(encoder, [0, 2]).setup().eval()
     tokens = encoder.tokens(TEXTS, "query")

@@ -150,7 +150,7 @@ def test_pairs_that_are_cut_are_counted(tiny_bert_folder):
     queries, documents = {"q1": "the cat", "q2": "cat"}, {"fits": fits, "longer": longer}
     counts.clear()
     made.rerank(run, queries, documents, options=replace(FP32, on_longer=counts.append))
-    assert counts == [1]  # once; beside the shorter query the longer document fits
+    assert counts == [1]  # once; with the shorter query the longer document fits
     rows = made.rows(["the cat", "the cat"], [fits, longer])
     assert [row.without(np.array([1])).cut for row in rows] == [False, True]
 

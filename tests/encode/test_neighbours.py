@@ -146,7 +146,7 @@ def test_pairs_neither(tiny_bert_folder, precision):
 
 
 def test_identical_documents_have_one_score_and_rank_by_id(tiny, tmp_path, monkeypatch):
-    """In build batches of 7, the copies stand in three of them; ties go to the higher id, as in trec_eval."""
+    """In build batches of 7, the copies are in three of them; ties go to the higher id, as in trec_eval."""
     monkeypatch.setattr("counterpoint.index.stream.BATCH", 7)
     texts = [*MORE[:5], "red dogs run", *MORE[5:13], "red dogs run", *MORE[13:], "red dogs run"]
     model = Model(tiny, {}, Dot("mean")).setup()

@@ -154,9 +154,9 @@ def test_padding_changes_nothing_and_may_hold_anything(tiny_bert_folder):
     hidden = model.query.backbone(tokens).detach()
     spoilt = hidden.masked_fill(~tokens.attention[:, :, None], float("nan"))
     table = model.query.backbone.embeddings.weight
-    found, beside = head.route(spoilt, tokens, table)
+    found, more = head.route(spoilt, tokens, table)
     assert_close(found.values, head.route(hidden, tokens, table)[0].values)
-    loss = found.values.square().sum() + sum(vectors.values.sum() for vectors in beside.values())
+    loss = found.values.square().sum() + sum(vectors.values.sum() for vectors in more.values())
     loss.backward()
     assert torch.isfinite(head.router.dense_.weight.grad).all() and head.router.dense_.weight.grad.any()
 
@@ -201,8 +201,8 @@ def test_an_index_gets_the_rows_that_training_sees_and_nothing_else(tiny_bert_fo
     seen = model(model.query.tokens(TEXTS, "document"))["routed"].ragged()
     np.testing.assert_array_equal(stored["routed"].ids, seen.ids)
     np.testing.assert_allclose(stored["routed"].values, seen.values, atol=1e-5)
-    beside = [name for name in model.eval()(model.query.tokens(TEXTS, "document")) if "." in name]
-    assert beside == ["routed" + BY_GATE], "the rest is for training"
+    more = [name for name in model.eval()(model.query.tokens(TEXTS, "document")) if "." in name]
+    assert more == ["routed" + BY_GATE], "the rest is for training"
 
 
 def test_spans_and_ids_stand_beside_rows_also_those_that_are_dropped(tiny_bert_folder):

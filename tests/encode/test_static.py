@@ -70,7 +70,7 @@ def test_only_static_heads_run_no_layer(tiny_bert_folder, monkeypatch):
 
 
 def test_the_table_is_what_texts_are_encoded_to(tiny_bert_folder):
-    """Behind projection, unit length, shared layer and transforms."""
+    """After projection, unit length, shared layer and transforms."""
     encoder = dual(tiny_bert_folder, normalise=False, shared={"l": Linear(3)})
     model = Model(encoder, {"l": [Normalise()]}).setup()
     assert model.sets["l"].static and model.sets["l"].ids and not model.sets["h"].static

@@ -38,7 +38,7 @@ def weighted(tmp_path_factory):
 
 
 def test_idf_stands_beside_the_word_that_it_weighted(weighted):
-    """In six documents brown stands in three, box in two: √ln(1 + (N − df + ½) / (df + ½))."""
+    """In six documents brown is in three, box in two: √ln(1 + (N − df + ½) / (df + ½))."""
     wanted = {"brown": math.sqrt(math.log(1 + 3.5 / 3.5)), "box": math.sqrt(math.log(1 + 4.5 / 2.5))}
     rows = {row.label: row for row in rows_of(weighted.hits[0].explanation)}
     for word, weight in wanted.items():
@@ -206,7 +206,7 @@ def test_marks_lie_on_the_matched_words_and_the_text_stays_whole(answer):
         if hit.document.title:
             heading = re.sub("<[^>]+>", "", re.findall(r"<h2>(.*?)</h2>", page)[0])
             assert heading == f"{hit.rank}. {hit.document.title}"
-            assert hit.document.full_text not in text  # the title stands in the heading alone
+            assert hit.document.full_text not in text  # the title is in the heading alone
 
 
 def test_hostile_text_stays_text():

@@ -1,4 +1,4 @@
-"""Which words are marked, and where they stand in the title and in the text."""
+"""Which words are marked, and where they are in the title and in the text."""
 
 import pytest
 from hypothesis import given, settings

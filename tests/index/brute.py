@@ -54,7 +54,7 @@ class Part:
 
     @property
     def whole(self) -> bool:
-        """Whether equal texts score alike to the last bit, whatever lies beside them."""
+        """Whether equal texts score alike to the last bit, whatever lies next to them."""
         return self.codec == "int8"
 
     @property

@@ -313,7 +313,7 @@ def test_one_flipped_bit_anywhere_is_found_by_verify(folder):
         if not path.stat().st_size:
             continue
         whole = path.read_bytes()
-        at = len(whole) - 1  # behind every header, so that the index still opens
+        at = len(whole) - 1  # after every header, so that the index still opens
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]))
         (fault,) = Manifest.read(folder).faults(folder)
         assert path.name in fault

@@ -1,4 +1,4 @@
-"""A random life of an index beside brute force, and beside an index that is built anew of what is left.
+"""A random life of an index compared with brute force, and with an index that is built anew of what is left.
 
 Random adds, deletes, replacements, conditions, compactions, changes that fail, writers that are killed
 before and after their commit, snapshots that stay open, and searches by every workflow. Brute force
@@ -262,7 +262,7 @@ class Life:
         assert self.index.manifest.faults(self.folder) == []
 
     def killed(self):
-        """A writer that ends without having tidied up: in its block, before its commit, or behind it."""
+        """A writer that ends without having tidied up: in its block, before its commit, or after it."""
         kept = []
 
         def block(change, truth):
@@ -295,7 +295,7 @@ class Life:
         return killed
 
     def compact(self):
-        """By the rule, or all; perhaps killed on the way, before or behind its first commit."""
+        """By the rule, or all; perhaps killed on the way, before or after its first commit."""
         everything = self.rng.random() < 0.5
         act = partial(compact, self.index, everything=everything)
         if self.rng.random() < 0.3:
@@ -308,7 +308,7 @@ class Life:
         self.committed(self.truth.copy())  # that of a snapshot keeps the rows that it had
 
     def divide(self):
-        """Into another number of shards, perhaps killed before or behind the commit; or into none."""
+        """Into another number of shards, perhaps killed before or after the commit; or into none."""
         if self.layout.settings.shards == 1:
             return
         act = partial(divide, self.index, self.rng.randint(1, 5))

@@ -213,7 +213,7 @@ CODE = ["def is_empty(text)", "def checkIfEmpty(text)", "import datetime.date", 
 def test_a_name_is_found_whole_and_by_its_pieces(tmp_path, query, found):
     scores = build(tmp_path, CODE).scores(query)
     assert sorted(np.flatnonzero(scores)) == found
-    assert np.argmax(scores) == found[0], "the whole name counts beside its pieces"
+    assert np.argmax(scores) == found[0], "the whole name counts in addition to its pieces"
 
 
 def test_the_piece_that_matched_is_the_place(tmp_path):

@@ -145,7 +145,7 @@ def read_while_written(tmp_path, expected, kind, versions, say):
         assert len(reader.seen) == versions and len(reader.tally) == 3
     assert version_of(unread, expected) == version_of(shared, expected) == 0
     tally = sum((reader.tally for reader in readers), Counter())
-    say(f"readers beside a writer ({kind}): {dict(tally)}, {versions} versions each")
+    say(f"readers next to a writer ({kind}): {dict(tally)}, {versions} versions each")
     now = unread.refreshed()
     named = {name for entry in now.manifest.segments for name in entry.folders()}
     assert {path.relative_to(folder).as_posix() for path in folder.glob("*/*")} == named

@@ -1,4 +1,4 @@
-"""Scores from counts beside bm25s' own, beside loops, and of several parts beside one."""
+"""Scores from counts equal bm25s' own, those of loops, and of several parts those of one."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A small training task on a tiny random model: each topic's word stands in its queries and documents."""
+"""A small training task on a tiny random model: each topic's word is in its queries and documents."""
 
 from counterpoint.encode import (
     Cls,

@@ -1,4 +1,4 @@
-"""Maps fitted behind a model, of its rows or of tokens before their mean, each again by loops."""
+"""Maps fitted after a model, of its rows or of tokens before their mean, each again by loops."""
 
 import numpy as np
 import pytest
@@ -162,7 +162,7 @@ def test_several_maps_are_fitted_in_turn(tiny_bert_folder, level):
 @pytest.mark.parametrize("level", ["token", "sequence"])
 @pytest.mark.filterwarnings("ignore:Nice")
 def test_maps_are_recentred_by_loops(tiny_bert_folder, tmp_path, level):
-    """The rotation takes the mean of other texts' rows, and the flow behind it stays as it is."""
+    """The rotation takes the mean of other texts' rows, and the flow after it stays as it is."""
     made = model(tiny_bert_folder, mean=Mean(normalise=True)).setup()
     maps = [Whitening(16, rank=6, power=0.0), *nice(6)]
     fit_transform(made, "mean", lambda dim: maps, FitTexts(DOCUMENTS), level)
@@ -182,7 +182,7 @@ def test_maps_are_recentred_by_loops(tiny_bert_folder, tmp_path, level):
 
 @pytest.mark.filterwarnings("ignore:Whitening")
 def test_every_map_of_a_set_is_recentred_in_turn(tiny_bert_folder):
-    """Of tokens, of the mean, and behind another one; those that do not centre are none of them."""
+    """Of tokens, of the mean, and after another one; those that do not centre are none of them."""
     made = model(tiny_bert_folder, mean=Mean(), cls=Cls()).setup()
     fit_transform(made, "mean", whiten, FitTexts(DOCUMENTS), "token")
     for _ in range(2):

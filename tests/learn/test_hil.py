@@ -169,18 +169,18 @@ def test_the_modules_of_an_ensemble_learn_as_they_would_alone(tiny_bert_folder, 
 
 
 def test_padding_enters_no_regulariser(tiny_bert_folder):
-    """One text alone and beside a longer one: the same rows, the same InterIso."""
+    """One text alone and next to a longer one: the same rows, the same InterIso."""
     model = Model(DualEncoder(encoder(tiny_bert_folder))).setup().eval()
     data = training_set()
     texts = [data.documents["d0"], data.documents["d2"] * 2]
     with torch.no_grad():
         q = model(model.encoder.query.tokens(["where is cat"], "query"))
         alone = model(model.encoder.query.tokens(texts[:1], "document"))
-        beside = model(model.encoder.query.tokens(texts, "document"))
-    assert q["h"].mask.all() and not beside["h"].mask.all()
+        longer = model(model.encoder.query.tokens(texts, "document"))
+    assert q["h"].mask.all() and not longer["h"].mask.all()
     for on in "lh":
         targets = Targets(torch.tensor([[0]]), torch.ones(1, 1, dtype=torch.bool))
-        found = [InterIso(on)(Step(q, d, torch.zeros(1, len(d[on])), targets)) for d in (alone, beside)]
+        found = [InterIso(on)(Step(q, d, torch.zeros(1, len(d[on])), targets)) for d in (alone, longer)]
         assert_close(*found, rtol=1e-5, atol=1e-6)
 
 

@@ -52,7 +52,7 @@ def test_a_step_has_the_bm25_of_every_pair(tiny_bert_folder, tmp_path):
     for step in Seen.steps:
         found = bm25_scores(step, "test")
         assert found.shape == step.scores.shape and not found.requires_grad
-        # Which texts stand in the batch is known by their vectors.
+        # Which texts are in the batch is known by their vectors.
         for i in range(len(found)):
             row = found[i].tolist()
             assert any(

@@ -1,4 +1,4 @@
-"""Heads behind a frozen backbone are trained faster when its hidden states are remembered, and alike."""
+"""Heads after a frozen backbone are trained faster when its hidden states are remembered, and alike."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from counterpoint.model import Model
 
 
 def heads_only(tiny, **changes):
-    """A stage that trains a projection behind a frozen backbone, and the model it needs."""
+    """A stage that trains a projection after a frozen backbone, and the model it needs."""
     backbone, head = Transformer(str(tiny)), Mean(projection=Linear(8))
     settings = {"learn": ("query.heads.*",), "evaluate_every": 4, "checkpoint_every": 3, **changes}
     return {"stages": (stage(**settings),), "model": Model(DualEncoder(Encoder(backbone, {"mean": head})))}

@@ -6,9 +6,9 @@ from counterpoint.measure import (
     as_latex,
     as_markdown,
     means_over,
-    parts_table,
     share_of,
     shared_tables,
+    slices_table,
     wins_table,
 )
 from counterpoint.measure.complements import answered_header, answered_rows
@@ -77,7 +77,7 @@ def test_rows_a_query():
 def test_parts_and_wins():
     slicing = Slicing("halves", {"easy": ("q1",), "hard": ("q2", "q3")}, "where it fell")
     systems = {"d": {"q1": 1.0, "q2": 0.5, "q3": 0.0}, "s": {"q1": 1.0, "q2": 0.0, "q3": 0.0}}
-    table = parts_table("t", "half", slicing.slices, means_over(systems, slicing.slices), slicing.note)
+    table = slices_table("t", "half", slicing.slices, means_over(systems, slicing.slices), slicing.note)
     assert texts(table) == [["easy", "1", "1.0000", "1.0000"], ["hard", "2", "0.2500", "0.0000"]]
     assert [[cell.best for cell in row[2:]] for row in table.cells()] == [[True, True], [True, False]]
     assert table.header == ("half", "queries", "d", "s") and table.notes == ("where it fell",)

@@ -1,4 +1,4 @@
-"""Curves are the numbers of the file, stage behind stage."""
+"""Curves are the numbers of the file, stage after stage."""
 
 import math
 

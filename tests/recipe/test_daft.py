@@ -1,4 +1,4 @@
-"""DAFT's table 1: a BERT for queries beside document encoders of other families and tokenizers."""
+"""DAFT's table 1: a BERT for queries next to document encoders of other families and tokenizers."""
 
 import json
 

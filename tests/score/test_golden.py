@@ -1,4 +1,4 @@
-"""The papers' worked examples of scoring, from the collection beside the repository."""
+"""The papers' worked examples of scoring, from the collection next to the repository."""
 
 import json
 from pathlib import Path

@@ -70,7 +70,7 @@ def model(tiny_bert_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def hil(tiny_bert_folder, tmp_path_factory):
-    """CITADEL-HIL: L beside the expert vectors, InterIso on both, each on the scale of its own spread."""
+    """CITADEL-HIL: L and the expert vectors, InterIso on both, each on the scale of its own spread."""
     low, high = ZScore(MaxSim("l", idf=1.0)), ZScore(ROUTED)
     shapes = InterIso("l", 0.3, absolute=True, name="iso_l") + InterIso("routed", -0.3, False, name="iso_h")
     expert = Dot("cls") + high

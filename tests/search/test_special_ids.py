@@ -40,7 +40,7 @@ def test_special_ids_are_known(searcher):
 def test_only_words_count(searcher):
     """Σ idf·max by loops over the words of the query.
 
-    [MASK] and the sign that is skipped stand in no document, and count nothing.
+    [MASK] and the sign that is skipped are in no document, and add nothing.
     """
     model, texts = searcher.model, training_set().documents
     tokenizer = model.encoder.query.backbone.tokenizer

@@ -17,7 +17,7 @@ fusion = ["ceiling", "rrf"]
 
 @pytest.fixture
 def animals(tmp_path):
-    """A collection of five documents and three judged queries, beside the grid."""
+    """A collection of five documents and three judged queries, next to the grid."""
     return write_collection(tmp_path / "animals")
 
 

@@ -14,7 +14,7 @@ TEXTS = {
     "fox": "the quick brown fox jumps over the lazy dog",
     "whale": "a whale is a mammal that lives in the sea",
     "train": "trains to the coast leave from platform nine",
-    "dog": "a lazy dog sleeps all day beside the quick train",
+    "dog": "a lazy dog sleeps all day near the quick train",
     "empty": "",
 }
 QUERIES = {"q1": "quick fox", "q2": "trains to the sea", "q3": "lazy whale"}

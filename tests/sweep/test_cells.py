@@ -87,7 +87,7 @@ def test_a_model_without_words(grid):
 
 
 class Proposing(CountingModel):
-    """Proposes BM25 beside it that does not stem."""
+    """Also proposes a BM25 that does not stem."""
 
     def index_settings(self, name=None, **changes):
         return super().index_settings(name, **{"lexical": LexicalSettings(analyzer="simple"), **changes})

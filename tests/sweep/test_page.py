@@ -126,7 +126,7 @@ def test_it_opens_in_a_browser_from_the_file_alone(swept, tmp_path):
     text = alone.read_text().replace("</body>", f"<script>{counted}</script></body>")
     alone.write_text(text)
     dom = in_chromium(alone, tmp_path, "--dump-dom").stdout
-    assert "<title>0</title>" in dom  # nothing was asked for beside the file
+    assert "<title>0</title>" in dom  # only the file was asked for
     outline = Outline(re.sub(r"<script>.*?</script>", "", dom, flags=re.DOTALL))
     assert outline.counts["table"] == 3 and outline.counts["svg"] == 6 and "img" not in outline.counts
     assert outline.counts["button"] == outline.counts["th"]

@@ -171,10 +171,10 @@ def test_everything_behind_a_number_is_kept(grid, tmp_path, animals):
     assert result["collection"]["file_sha256"]["corpus.jsonl"] == corpus
     assert set(result["collection"]["file_sha256"]) == {"corpus.jsonl", "queries.jsonl", "qrels/test.tsv"}
     assert result["identity"]["model"] == CountingModel().fingerprint()
-    behind = result["provenance"]
-    assert behind["command"] == "counterpoint sweep g" and behind["machine"]["cores"] == os.cpu_count()
-    assert behind["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert all(behind["versions"].values())
+    made = result["provenance"]
+    assert made["command"] == "counterpoint sweep g" and made["machine"]["cores"] == os.cpu_count()
+    assert made["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert all(made["versions"].values())
     assert result["settings"]["search"]["method"] == "rrf" and result["settings"]["index"]["codec"] == "int4"
     assert (tmp_path / "out" / "runs" / f"{result['cell']}.trec.gz").is_file()
 

@@ -10,6 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from counterpoint.cli import complete
+from counterpoint.cli.by_slice import (
+    Asked,
+    Halves,
+    Lengths,
+    LengthsPlot,
+    Sliced,
+    Wins,
+    WinsPlot,
+    draw_slices,
+    sliced,
+)
 from counterpoint.cli.complementarity import (
     AnsweredTable,
     Answers,
@@ -25,17 +36,6 @@ from counterpoint.cli.console import Json, emit
 from counterpoint.cli.groups import Group, each, groups_of
 from counterpoint.cli.judgements import measure_runs
 from counterpoint.cli.outputs import check_outputs
-from counterpoint.cli.parts import (
-    Asked,
-    Halves,
-    Lengths,
-    LengthsPlot,
-    Parts,
-    Wins,
-    WinsPlot,
-    draw_parts,
-    parts_of,
-)
 from counterpoint.cli.tables import csv_table
 from counterpoint.errors import ConfigError, DataError
 
@@ -54,7 +54,7 @@ class Question:
     condensed: bool
     settings: CompareSettings
     cutoffs: Sequence[int]
-    parts: Asked
+    slicing: Asked
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Found:
 
     comparisons: list[Comparison]
     overlaps: Overlaps | None
-    parts: Parts | None
+    sliced: Sliced | None
 
 
 def compare(
@@ -156,19 +156,19 @@ def compare(
     }  # fmt: skip
     check_outputs(outputs)
     cutoffs = checked_cutoffs(complementarity, {"--answers": answers, "--answered": answered, "--venn": venn})
-    parts = Asked(baseline, halves, wins, wins_plot, lengths, lengths_plot)
-    parts.check()
+    slicing = Asked(baseline, halves, wins, wins_plot, lengths, lengths_plot)
+    slicing.check()
     settings = CompareSettings(
         baseline, test, alternative, correction, alpha, confidence, effect, resamples, seed
     )
-    question = Question(measures.split(), condensed, settings, cutoffs, parts)
+    question = Question(measures.split(), condensed, settings, cutoffs, slicing)
     groups = groups_of(what, split)
     thresholds = each(relevant_from, len(groups), "--relevant-from")
     sources = each(answers, len(groups), "--answers")
     found = [_found(*group, question) for group in zip(groups, thresholds, sources, strict=True)]
     comparisons = [comparison for one in found for comparison in one.comparisons]
     overlaps = [one.overlaps for one in found if one.overlaps is not None]
-    cut = [one.parts for one in found if one.parts is not None]
+    cut = [one.sliced for one in found if one.sliced is not None]
     syntheses = synthesise(comparisons)
     if forest is not None:
         from counterpoint.plots import forest_plot
@@ -180,7 +180,7 @@ def compare(
         write_answered(answered, overlaps)
     if venn is not None:
         draw_venn(venn, overlaps)
-    draw_parts(parts, cut)
+    draw_slices(slicing, cut)
     more = {"complementarity": [one.data() for one in overlaps], "parts": [one.data() for one in cut]}
     tables = [table for one in [*overlaps, *cut] for table in one.tables(baseline)]
     emit(
@@ -197,19 +197,19 @@ def _found(group: Group, relevant_from: int | None, answers: Path | None, questi
     def whole(names: Sequence[str]) -> list[str]:
         return with_judging(names, condensed=question.condensed, relevant_from=relevant_from)
 
-    asked, parts = question.measures, question.parts.named(whole)
+    asked, slicing = question.measures, question.slicing.named(whole)
     names = dict(zip(asked, whole(asked), strict=True))
     runs = {system: [Run.read(path) for path in paths] for system, paths in group.runs.items()}
     condensed = question.cutoffs if question.condensed else ()
-    reports = _reports(group, runs, [*names.values(), *parts.measures], condensed)
+    reports = _reports(group, runs, [*names.values(), *slicing.measures], condensed)
     comparisons = list(_compared(group.name, names, reports, question.settings))
     overlaps = cut = None
     if question.cutoffs:
         threshold = relevant_from or 1
         overlaps = overlaps_of(group, runs, question.cutoffs, threshold, answers, question.condensed)
         comparisons += overlaps.compared(question.settings)
-    if parts.any:
-        cut = parts_of(group, reports, list(names.values()), parts, relevant_from or 1)
+    if slicing.any:
+        cut = sliced(group, reports, list(names.values()), slicing, relevant_from or 1)
     return Found(comparisons, overlaps, cut)
 
 

@@ -64,35 +64,35 @@ class SlicingData:
         return {query: [found[query]] if query in found else [] for query in self.judged.qrels}
 
 
-def slicings_of(kinds: Sequence[str], material: SlicingData) -> list[Slicing]:
+def slicings_of(kinds: Sequence[str], data: SlicingData) -> list[Slicing]:
     """Parse the slicings of the command line, without duplicates.
 
     Raises:
         ConfigError: a kind or field is unknown, or the judgements come without the collection it needs.
     """
-    return [_slicing(kind, material) for kind in dict.fromkeys(kinds)]
+    return [_slicing(kind, data) for kind in dict.fromkeys(kinds)]
 
 
-def _slicing(kind: str, material: SlicingData) -> Slicing:
+def _slicing(kind: str, data: SlicingData) -> Slicing:
     from counterpoint.measure import slice_by_field, slice_by_length
 
     head, _, rest = kind.partition(":")
     side, _, field = kind.partition(".")
     if head == "bm25" and rest:
-        return _by_bm25(kind, rest, material)
+        return _by_bm25(kind, rest, data)
     if head == "query-length":
-        return slice_by_length(material.lengths, kind, _edges(kind, rest))
+        return slice_by_length(data.lengths, kind, _edges(kind, rest))
     if head == "document-length":
-        return slice_by_length(material.document_lengths, kind, _edges(kind, rest))
+        return slice_by_length(data.document_lengths, kind, _edges(kind, rest))
     if side == "query" and field:
-        return slice_by_field(material.metadata, field, kind)
+        return slice_by_field(data.metadata, field, kind)
     if side == "document" and field:
-        records = {query: [facts.metadata for facts in found] for query, found in material.relevant.items()}
+        records = {query: [facts.metadata for facts in found] for query, found in data.relevant.items()}
         return slice_by_field(records, field, kind)
     raise ConfigError(f"unknown slice {kind!r}; expected {KINDS}")
 
 
-def _by_bm25(kind: str, rest: str, material: SlicingData) -> Slicing:
+def _by_bm25(kind: str, rest: str, data: SlicingData) -> Slicing:
     """Split queries in half by the measure of a BM25 run, named after the last colon unless that is a file.
 
     It is measured like everything else: on condensed runs if asked for, with the same lowest relevant grade.
@@ -101,10 +101,8 @@ def _by_bm25(kind: str, rest: str, material: SlicingData) -> Slicing:
     from counterpoint.search import Run
 
     path, _, measure = (rest, "", "") if Path(rest).is_file() or ":" not in rest else rest.rpartition(":")
-    (name,) = with_judging(
-        [measure or "nDCG@10"], condensed=material.condensed, relevant_from=material.relevant_from
-    )
-    return slice_by_rank(evaluate(Run.read(path), material.judged.qrels, [name]).per_query[name], kind)
+    (name,) = with_judging([measure or "nDCG@10"], condensed=data.condensed, relevant_from=data.relevant_from)
+    return slice_by_rank(evaluate(Run.read(path), data.judged.qrels, [name]).per_query[name], kind)
 
 
 def _edges(kind: str, text: str) -> list[float] | None:
@@ -118,7 +116,7 @@ def _edges(kind: str, text: str) -> list[float] | None:
 
 
 def slice_values(slicings: Sequence[Slicing], reports: Mapping[str, Report]) -> list[dict[str, Any]]:
-    """For each slicing, its parts: the number of queries, and every run's means."""
+    """For each slicing, its slices: the number of queries, and every run's means."""
     found = []
     for slicing in slicings:
         parts = []
@@ -130,7 +128,7 @@ def slice_values(slicings: Sequence[Slicing], reports: Mapping[str, Report]) -> 
 
 
 def slice_rows(values: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
-    """One row per slice, part and run, with the number of queries and the means."""
+    """One row per slicing, slice and run, with the number of queries and the means."""
     for slicing in values:
         for part in slicing["parts"]:
             for run, means in part["runs"].items():

@@ -1,4 +1,4 @@
-"""Put the shards of an index behind Ray Serve: processes that each search one shard, with replicas.
+"""Serve the shards of an index by Ray Serve: processes that each search one shard, with replicas.
 
 Ray Serve starts a replica again that has died, and sends requests to the others meanwhile. Every replica
 follows the commits of the index, so a change needs no new deployment. Servers of the same index share the

@@ -183,11 +183,11 @@ class Loop:
             with torch.no_grad():
                 for name, weights in self.best[1].items():
                     self._learnt()[name].copy_(weights)
-        carried, said = self.run.scorer_to_search(self.number + 1) or (
+        copied, said = self.run.scorer_to_search(self.number + 1) or (
             False,
             self.run.searched_otherwise(self.stage),
         )
-        if said and carried:
+        if said and copied:
             self.run.reporter.note(f"{self.stage.name}: {said}")
         elif said:
             self._warn(step, f"{self.stage.name}: {said}")

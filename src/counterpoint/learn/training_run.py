@@ -98,8 +98,8 @@ class TrainingRun:
             return None
         model.search = self.search
         for stage in reversed(self.job.stages[:stages]):
-            if isinstance(stage, Train) and (carried := scorer_to_search(self.scorer_of(stage), model)):
-                return carried
+            if isinstance(stage, Train) and (copied := scorer_to_search(self.scorer_of(stage), model)):
+                return copied
         return None
 
     def searched_otherwise(self, stage: Train) -> str:

@@ -1,4 +1,4 @@
-"""`RemoteIndex`: an index behind `counterpoint serve`, with the calls of an index that is open here."""
+"""`RemoteIndex`: an index on a server, with the calls of an index that is open here."""
 
 from __future__ import annotations
 

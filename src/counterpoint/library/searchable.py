@@ -1,4 +1,4 @@
-"""`Searchable`: the calls that only read an index, open here or behind a server."""
+"""`Searchable`: the calls that only read an index, open here or on a server."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from counterpoint.measure.adversarial import Adversary, Tally, perturb
 from counterpoint.measure.answers import has_answer, judged_by_answers
 from counterpoint.measure.compare import CompareSettings, Comparison, Pair, compare
 from counterpoint.measure.compared import comparison_data, comparison_tables
-from counterpoint.measure.complements import parts_table, shared_tables, wins_table
+from counterpoint.measure.complements import shared_tables, slices_table, wins_table
 from counterpoint.measure.effects import Effect, Summary, random_effects, standardised_mean_difference
 from counterpoint.measure.evaluate import Report, evaluate
 from counterpoint.measure.folds import (
@@ -17,8 +17,8 @@ from counterpoint.measure.folds import (
 )
 from counterpoint.measure.holes import condense, with_judging
 from counterpoint.measure.names import parse_measure
+from counterpoint.measure.over_slices import means_over, wins_over
 from counterpoint.measure.overlap import Overlap, Shared, share_of
-from counterpoint.measure.parts import means_over, wins_over
 from counterpoint.measure.significance import (
     WinTieLoss,
     bonferroni,
@@ -80,7 +80,6 @@ __all__ = [
     "means_over",
     "paired_t_test",
     "parse_measure",
-    "parts_table",
     "perturb",
     "random_effects",
     "randomisation_test",
@@ -92,6 +91,7 @@ __all__ = [
     "slice_by_length",
     "slice_by_rank",
     "slice_by_width",
+    "slices_table",
     "split_folds",
     "standardised_mean_difference",
     "stored_bytes",

@@ -10,7 +10,7 @@ from counterpoint.measure.overlap import Overlap, Shared
 from counterpoint.measure.significance import WinTieLoss
 from counterpoint.measure.tables import Cell, Table
 
-__all__ = ["answered_header", "answered_rows", "parts_table", "shared_tables", "wins_table"]
+__all__ = ["answered_header", "answered_rows", "slices_table", "shared_tables", "wins_table"]
 
 CONDENSED = "Unjudged documents were removed first, as for the measures."
 
@@ -76,17 +76,17 @@ def _pairs(title: str, shared: Shared, pairs: Sequence[tuple[str, str]], notes: 
     )
 
 
-def parts_table(
-    title: str, first: str, parts: Mapping[str, Sequence[str]], means: Mapping[str, Mapping[str, float]],
+def slices_table(
+    title: str, first: str, slices: Mapping[str, Sequence[str]], means: Mapping[str, Mapping[str, float]],
     note: str = "",
 ) -> Table:  # fmt: skip
-    """Make a table of means by part of the queries and system, one row per part; the best of a row is marked.
+    """Make a table of means by slice and system, one row per slice; the best of a row is marked.
 
-    `first` is the header of the column with the parts' labels.
+    `first` is the header of the column with the slices' labels.
     """
     systems = list(next(iter(means.values())))
     rows = []
-    for label, queries in parts.items():
+    for label, queries in slices.items():
         best = max(means[label].values())
         cells = [Cell(f"{means[label][name]:.4f}", best=means[label][name] == best) for name in systems]
         rows.append([label, str(len(queries)), *cells])
@@ -96,11 +96,11 @@ def parts_table(
 def wins_table(title: str, baseline: str, wins: Mapping[str, Mapping[str, WinTieLoss]]) -> Table:
     """Make a table of the shares of queries on which a system ranks better, equal, and worse."""
     rows = []
-    for system, parts in wins.items():
-        for label, counts in parts.items():
+    for system, slices in wins.items():
+        for label, counts in slices.items():
             shares = [f"{count / sum(counts):.1%}" for count in counts]
             rows.append([system, label, str(sum(counts)), *shares])
-    header = ("run", "part", "queries", f"better than {baseline}", "equal", "worse")
+    header = ("run", "slice", "queries", f"better than {baseline}", "equal", "worse")
     return Table(title, header, rows)
 
 

@@ -50,7 +50,7 @@ def test_without_a_gate_it_says_what_to_do():
 
 
 def test_training_closes_a_gate(tiny_bert_folder, tmp_path):
-    """By the trainer, in chunks, beside a loss on the scores."""
+    """By the trainer, in chunks, together with a loss on the scores."""
     encoder = Encoder(
         Transformer(str(tiny_bert_folder), layers=1), {"words": WholeWords(projection=Linear(4))}
     )

@@ -67,7 +67,7 @@ class GateSparsity(Loss):
 
 
 class OfRouter(Loss, ABC):
-    """A loss of what a router makes beside its vector set. Abstract."""
+    """A loss of what a router makes in addition to its vector set. Abstract."""
 
     def __init__(self, on: str, name: str | None = None):
         super().__init__(name)

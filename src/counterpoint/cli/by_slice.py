@@ -1,4 +1,4 @@
-"""`compare --halves`, `--wins`, `--lengths`: compare systems on parts of the queries."""
+"""`compare --halves`, `--wins`, `--lengths`: compare systems on slices of the queries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from counterpoint.errors import ConfigError
 if TYPE_CHECKING:
     from counterpoint.measure import Report, Slicing, Table, WinTieLoss
 
-__all__ = ["Asked", "Halves", "Lengths", "LengthsPlot", "Parts", "Wins", "WinsPlot", "draw_parts", "parts_of"]
+__all__ = ["Asked", "Halves", "Lengths", "LengthsPlot", "Sliced", "Wins", "WinsPlot", "draw_slices", "sliced"]
 
 Values = Mapping[str, float]
 Measured = Mapping[str, Mapping[str, Values]]  # measure to system to query to value
@@ -86,14 +86,14 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Results on parts of one collection's queries; None for what was not asked for.
+class Sliced:
+    """Results on slices of one collection's queries; None for what was not asked for.
 
     Attributes:
         collection: its name.
         systems: each system's values, for each measure that tables show.
         halves: easy and hard queries of the baseline.
-        wins: each system against the baseline, by part.
+        wins: each system against the baseline, by slice.
         wins_by: the measure of the wins.
         lengths: bins of queries by length.
     """
@@ -113,15 +113,15 @@ class Parts:
 
     def tables(self, baseline: str | None) -> Iterator[Table]:
         """One table per measure for halves and for lengths; one table for wins."""
-        from counterpoint.measure import means_over, parts_table, wins_table
-        from counterpoint.measure.parts import with_all
+        from counterpoint.measure import means_over, slices_table, wins_table
+        from counterpoint.measure.over_slices import with_all
 
         for slicing, first in ((self.halves, "half"), (self.lengths, "words")):
             if slicing is not None:
-                parts = with_all(self.queries, slicing)
+                slices = with_all(self.queries, slicing)
                 for measure, values in self.systems.items():
                     title = f"{measure} on {self.collection} by {slicing.name}"
-                    yield parts_table(title, first, parts, means_over(values, parts), slicing.note)
+                    yield slices_table(title, first, slices, means_over(values, slices), slicing.note)
         if self.wins is not None:
             title = f"{self.wins_by} on {self.collection} against {baseline}"
             yield wins_table(title, str(baseline), self.wins)
@@ -134,8 +134,8 @@ class Parts:
                 found[kind] = {"by": slicing.name, "note": slicing.note, "parts": self._means(slicing)}
         if self.wins is not None:
             runs = {
-                name: {part: counts._asdict() for part, counts in parts.items()}
-                for name, parts in self.wins.items()
+                name: {label: counts._asdict() for label, counts in slices.items()}
+                for name, slices in self.wins.items()
             }
             found["wins"] = {"by": self.wins_by, "runs": runs}
         return found
@@ -157,21 +157,21 @@ class Parts:
         means = {name: means_over(values, slicing.slices) for name, values in self.systems.items()}
         return [
             {
-                "part": part,
+                "part": label,
                 "queries": list(queries),
-                "means": {name: found[part] for name, found in means.items()},
+                "means": {name: found[label] for name, found in means.items()},
             }
-            for part, queries in slicing.slices.items()
+            for label, queries in slicing.slices.items()
         ]
 
 
-def parts_of(
+def sliced(
     group: Group,
     reports: Mapping[str, Sequence[Report]],
     shown: Sequence[str],
     asked: Asked,
     relevant_from: int,
-) -> Parts:
+) -> Sliced:
     """Split one collection's queries as the options say.
 
     Args:
@@ -183,7 +183,7 @@ def parts_of(
     """
     from counterpoint.measure import slice_by_rank, slice_by_width, wins_over
     from counterpoint.measure.compare import mean_of
-    from counterpoint.measure.parts import with_all
+    from counterpoint.measure.over_slices import with_all
 
     values = {
         name: {system: mean_of([r.per_query[name] for r in made]) for system, made in reports.items()}
@@ -199,26 +199,26 @@ def parts_of(
     if asked.wins is not None:
         wins = wins_over(values[asked.wins], baseline, with_all(group.judged.qrels, halves))
     systems = {name: values[name] for name in shown}
-    return Parts(group.name, systems, halves, wins, asked.wins or "", lengths)
+    return Sliced(group.name, systems, halves, wins, asked.wins or "", lengths)
 
 
-def draw_parts(asked: Asked, found: Sequence[Parts]) -> None:
+def draw_slices(asked: Asked, found: Sequence[Sliced]) -> None:
     """Draw the pictures that were asked for, with all collections."""
-    from counterpoint.plots.parts import lengths_plot, wins_plot
+    from counterpoint.plots.slices import lengths_plot, wins_plot
 
-    prefix = {parts.collection: f"{parts.collection}: " if len(found) > 1 else "" for parts in found}
+    prefix = {one.collection: f"{one.collection}: " if len(found) > 1 else "" for one in found}
     if asked.wins_plot is not None:
         rows = {
-            f"{prefix[parts.collection]}{name}, {part}": counts
-            for parts in found
-            for name, by_part in (parts.wins or {}).items()
-            for part, counts in by_part.items()
+            f"{prefix[one.collection]}{name}, {label}": counts
+            for one in found
+            for name, by_slice in (one.wins or {}).items()
+            for label, counts in by_slice.items()
         }
         wins_plot(rows, f"{asked.wins} against {asked.baseline}").save(asked.wins_plot)
     if asked.lengths_plot is not None:
         lines = {
-            f"{prefix[parts.collection]}{name}": line
-            for parts in found
-            for name, line in parts.along_lengths().items()
+            f"{prefix[one.collection]}{name}": line
+            for one in found
+            for name, line in one.along_lengths().items()
         }
         lengths_plot(lines, next(iter(found[0].systems))).save(asked.lengths_plot)

@@ -1,4 +1,4 @@
-"""Plots over parts of the queries: wins over a baseline, and measures by length (RoC)."""
+"""Plots over slices of the queries: wins over a baseline, and measures by length (RoC)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ import pytest
 
 from counterpoint.errors import ConfigError
 from counterpoint.measure import WinTieLoss
-from counterpoint.plots.parts import lengths_plot, wins_plot
+from counterpoint.plots.slices import lengths_plot, wins_plot
 
 
 def test_wins_are_stretches_of_one_bar(tmp_path):

@@ -1,4 +1,4 @@
-"""Means and wins over parts of the queries, against loops."""
+"""Means and wins over slices of the queries, against loops."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from counterpoint.data import read_qrels
 from counterpoint.errors import ConfigError
 from counterpoint.measure import Slicing, evaluate, means_over, slice_by_rank, slice_by_width, wins_over
-from counterpoint.measure.parts import with_all
+from counterpoint.measure.over_slices import with_all
 from counterpoint.search import Run
 
 RANKS = st.sampled_from([0.0, 1 / 3, 1 / 2, 1.0])
@@ -20,11 +20,11 @@ def test_means_and_wins_by_loops(rows):
     systems = {
         name: {f"q{at}": row[column] for at, row in enumerate(rows)} for column, name in enumerate("sdh")
     }
-    parts = with_all(systems["s"], slice_by_rank(systems["s"], "halves"))
-    assert list(parts) == ["all", "easy", "hard"] and len(parts["all"]) == len(rows)
-    means, wins = means_over(systems, parts), wins_over(systems, "s", parts)
+    slices = with_all(systems["s"], slice_by_rank(systems["s"], "halves"))
+    assert list(slices) == ["all", "easy", "hard"] and len(slices["all"]) == len(rows)
+    means, wins = means_over(systems, slices), wins_over(systems, "s", slices)
     assert list(wins) == ["d", "h"]
-    for label, queries in parts.items():
+    for label, queries in slices.items():
         for name, values in systems.items():
             total = 0.0
             for query in queries:
@@ -87,10 +87,10 @@ def test_the_hard_half_of_real_runs(shared, year):
                     ranks[name, query] = min(ranks[name, query], rank)
     order = sorted(qrels, key=lambda query: (ranks["bm25", query], query))
     easy, hard = order[: len(order) // 2], order[len(order) // 2 :]
-    parts = with_all(qrels, slice_by_rank(systems["bm25"], "halves"))
-    assert (list(parts["easy"]), list(parts["hard"])) == (easy, hard)
+    slices = with_all(qrels, slice_by_rank(systems["bm25"], "halves"))
+    assert (list(slices["easy"]), list(slices["hard"])) == (easy, hard)
     for label, queries in (("all", list(qrels)), ("easy", easy), ("hard", hard)):
         better = sum(ranks["tas-b", query] < ranks["bm25", query] for query in queries)
         worse = sum(ranks["tas-b", query] > ranks["bm25", query] for query in queries)
         expected = (better, len(queries) - better - worse, worse)
-        assert wins_over(systems, "bm25", parts)["tas-b"][label] == expected
+        assert wins_over(systems, "bm25", slices)["tas-b"][label] == expected

@@ -1,4 +1,4 @@
-"""Systems over parts of the queries: means, and how often a system beats a baseline."""
+"""Systems over slices of the queries: means, and how often a system beats a baseline."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ __all__ = ["ALL", "means_over", "wins_over", "with_all"]
 ALL = "all"
 
 Values = Mapping[str, float]
-Parts = Mapping[str, Sequence[str]]
+Slices = Mapping[str, Sequence[str]]
 
 
 def with_all(queries: Iterable[str], slicing: Slicing | None) -> dict[str, tuple[str, ...]]:
-    """The part `all`, then the parts of a slicing."""
+    """The slice `all`, then those of a slicing."""
     return {ALL: tuple(queries), **({} if slicing is None else slicing.slices)}
 
 
-def means_over(systems: Mapping[str, Values], parts: Parts) -> dict[str, dict[str, float]]:
-    """Each system's mean over the queries of each part: part to system to mean."""
+def means_over(systems: Mapping[str, Values], slices: Slices) -> dict[str, dict[str, float]]:
+    """Each system's mean over the queries of each slice: slice to system to mean."""
     return {
         label: {name: float(np.mean([values[q] for q in queries])) for name, values in systems.items()}
-        for label, queries in parts.items()
+        for label, queries in slices.items()
     }
 
 
-def wins_over(systems: Mapping[str, Values], baseline: str, parts: Parts) -> dict[str, dict[str, WinTieLoss]]:
-    """By system and part, count the queries on which it is better than, equal to or worse than a baseline.
+def wins_over(
+    systems: Mapping[str, Values], baseline: str, slices: Slices
+) -> dict[str, dict[str, WinTieLoss]]:
+    """By system and slice, count the queries on which it is better than a baseline, equal or worse.
 
     With RR@10 and BM25's hard half, this is RoC's figure 4: which of two systems ranks the first relevant
     document higher.
@@ -46,7 +48,7 @@ def wins_over(systems: Mapping[str, Values], baseline: str, parts: Parts) -> dic
     return {
         name: {
             label: win_tie_loss(np.array([values[q] - control[q] for q in queries]))
-            for label, queries in parts.items()
+            for label, queries in slices.items()
         }
         for name, values in systems.items()
         if name != baseline
