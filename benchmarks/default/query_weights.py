@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.common import parser_of
-from safetensors.torch import load_file
+from benchmarks.default.maps import add_maps, check_maps, take_map
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
@@ -94,7 +94,7 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--work", type=Path, required=True, help="folder of the indexes; used again if there")
-    parser.add_argument("--maps", type=Path, metavar="FOLDER", help="maps of the words, by collection")
+    add_maps(parser)
     parser.add_argument(
         "--collections", nargs="+", default=list(SPLITS), choices=list(SPLITS), metavar="NAME"
     )
@@ -104,8 +104,7 @@ def main() -> None:
         sys.exit(f"{options.data}: there is no {missing[0]}")
     if options.json and not options.json.parent.is_dir():
         sys.exit(f"--json {options.json}: there is no such folder")
-    if options.maps and not any(options.maps.glob("*.safetensors")):
-        sys.exit(f"--maps {options.maps}: no maps there; write them with benchmarks.default.fit --leave-out")
+    check_maps(options.maps)
     found = {name: scored(name, options) for name in options.collections}
     better = {name: max(each.half(half).mean() for half in HALVES) for name, each in found.items()}
     print(heads(found), line("the better half", better.values()), sep="\n")
@@ -128,8 +127,7 @@ def main() -> None:
 def prepared(name: str, options: argparse.Namespace):
     """A collection's index, model, drawn queries and judgements; the index is built if it is not there."""
     collection, model = open_collection(options.data / name), load_model("minilm")
-    if options.maps and (path := options.maps / f"{name}.safetensors").is_file():
-        model.steps("words")[0].load_state_dict(load_file(path))
+    take_map(options.maps, name, model)
     texts, grades = {}, {}
     for split in SPLITS[name]:
         texts |= collection.queries(split)

@@ -29,7 +29,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.common import parser_of
-from safetensors.torch import load_file
+from benchmarks.default.maps import add_maps, check_maps, take_map
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
@@ -59,7 +59,7 @@ def main() -> None:
         default=20_000,
         help="of a larger collection, so many: relevant ones and others",
     )
-    parser.add_argument("--maps", type=Path, metavar="FOLDER", help="maps of the words, by collection")
+    add_maps(parser)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=10, help="shares are multiples of one part in so many")
     parser.add_argument("--json", type=Path, help="save every share's values")
@@ -68,8 +68,7 @@ def main() -> None:
         sys.exit("two collections have one name; their indexes would be one")
     if options.json and not options.json.parent.is_dir():
         sys.exit(f"--json {options.json}: there is no such folder")
-    if options.maps and not any(options.maps.glob("*.safetensors")):
-        sys.exit(f"--maps {options.maps}: no maps there; write them with benchmarks.default.fit --leave-out")
+    check_maps(options.maps)
     found = {path.name: measured(path, options) for path in options.collections}
     print(text(found))
     if options.json:
@@ -81,9 +80,7 @@ def measured(source: Path, options: argparse.Namespace) -> dict[str, dict[str, f
     collection, model = open_collection(source), load_model(options.model)
     settings = model.index_settings(options.model)
     own = own_weights(settings.search["weights"], options)
-    if options.maps and (path := options.maps / f"{source.name}.safetensors").is_file():
-        told(f"{source.name}: with {path}")
-        model.steps("words")[0].load_state_dict(load_file(path))
+    take_map(options.maps, source.name, model)
     queries, qrels = collection.queries("train"), collection.qrels("train")
     judged = sorted(qrels)
     drawn = random.Random(options.seed).sample(judged, min(options.queries, len(judged)))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from benchmarks.default.query_weights import (
     FAMILIES,
     HALVES,
@@ -19,8 +20,10 @@ from benchmarks.default.query_weights import (
     scored,
     settings_of,
 )
+from safetensors.torch import save_file
 
 from counterpoint.index import Index
+from counterpoint.loading import load_model
 from counterpoint.search import Searcher, SearchSettings
 from counterpoint.search.adapt import adapted
 
@@ -96,3 +99,27 @@ def test_the_tables_are_printed_and_saved(options, tmp_path, monkeypatch, capsys
     assert set(saved["searched"]["mqp"]) == {
         "chosen", "chosen, no feedback", "chosen, no BM25", "before", "before, no feedback",
     }  # fmt: skip
+
+
+def test_a_folder_without_maps_is_refused(options, tmp_path, monkeypatch):
+    command = ["query_weights.py", options.data, "--work", tmp_path / "work", "--maps", tmp_path]
+    command += ["--collections", *options.collections]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in command])
+    with pytest.raises(SystemExit, match="no maps there"):
+        main()
+    assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.minilm
+def test_each_collection_says_which_map_it_has(options, tmp_path, capsys, default_model):
+    """One has a map of its own; the other keeps the model's."""
+    (whitening,) = load_model("minilm").steps("words")
+    whitening.mean_ += 1.0
+    save_file(whitening.state_dict(), tmp_path / "mqp.safetensors")
+    asked = Namespace(**{**vars(options), "work": tmp_path / "work", "maps": tmp_path})
+    for name, moved in (("mqp", 1.0), ("scifact", 0.0)):
+        _, model, _, _ = prepared(name, asked)
+        difference = model.steps("words")[0].mean_ - default_model.steps("words")[0].mean_
+        assert torch.allclose(difference, torch.full_like(difference, moved))
+    said = capsys.readouterr().err
+    assert "mqp.safetensors" in said and "scifact: with the map of the model" in said
