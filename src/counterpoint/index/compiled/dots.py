@@ -1,9 +1,13 @@
 """Inner products of eight rows of small integers with sixteen query rows at a time.
 
-`dots(tile, levels, width, found)` sets `found`, (ROWS, LANES). A tile is ordered so that one instruction
-multiplies four components of a row with the same four of all sixteen query rows (AVX-512 VNNI). Eight rows
-share each read of the tile. Without VNNI, plain loops do the same, which the compiler vectorises. Integers
-are exact, so both give the same sums.
+Both kernels add products to `starts`. `dots(tiles, levels, width, starts, lane, found)` stores the sums in
+`found`, (ROWS, LANES). `raised(tiles, levels, width, starts, lane, of_rows, table, best)` raises the best
+similarities of the sixteen query rows to those with the eight rows, without writing sums to memory. `lane` is
+the first of the sixteen.
+
+A tile is ordered so that one instruction multiplies four components of a row with the same four of all
+sixteen query rows (AVX-512 VNNI). Eight rows share each read of the tile. Without VNNI, plain loops do the
+same, which the compiler vectorises. Integers are exact, so both give the same sums.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from numba import njit, types
 
 from counterpoint.index.codec import Rounded
 from counterpoint.index.compiled.machine import (
+    FLOATS,
     INTS,
     LANES,
     LONG,
@@ -28,7 +33,7 @@ from counterpoint.index.compiled.machine import (
 )
 from counterpoint.index.compiled.vnni import multiplied
 
-__all__ = ["ROWS", "STEP", "asked_of", "dots", "tiles_of"]
+__all__ = ["ROWS", "STEP", "asked_of", "dots", "raised", "tiles_of"]
 
 ROWS = 8  # stored rows multiplied at a time, as independent sums
 STEP = 8  # components per iteration of the loop
@@ -67,53 +72,108 @@ def asked_of(query: Rounded) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     return tiles, sums, scales, count
 
 
+def _sums(code: Any) -> list[Any]:
+    """For each of eight rows, sixteen sums, by `vpdpbusd` over all components: unsigned rows, a signed tile.
+
+    `code` are the arguments of `codegen` of an instruction whose first five are those of `dots`.
+    """
+    _, builder, _, args = code
+    tiles = place_of(code, 0, builder.mul(args[4], args[2]), INTS)
+    rows = [place_of(code, 1, builder.mul(args[2], number(row)), WORD) for row in range(ROWS)]
+    first, count = loaded(builder, place_of(code, 3, args[4], INTS)), builder.udiv(args[2], number(4))
+    before_loop, loop, done = builder.block, *(builder.append_basic_block(n) for n in ("loop", "done"))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    here = builder.phi(LONG)
+    before = [builder.phi(INTS) for _ in range(ROWS)]
+    sums = list(before)
+    for more in range(STEP // 4):
+        place = builder.add(here, number(more))
+        of_query = loaded(builder, builder.gep(tiles, [place]))
+        for row, words in enumerate(rows):
+            word = spread(builder, loaded(builder, builder.gep(words, [place])), INTS)
+            sums[row] = multiplied(builder, sums[row], word, of_query)
+    following = builder.add(here, number(STEP // 4))
+    here.add_incoming(number(0), before_loop)
+    here.add_incoming(following, loop)
+    for old, new in zip(before, sums, strict=True):
+        old.add_incoming(first, before_loop)
+        old.add_incoming(new, loop)
+    builder.cbranch(builder.icmp_unsigned("<", following, count), loop, done)
+    builder.position_at_end(done)
+    return sums
+
+
 @instruction
-def _vnni(typingctx: Any, tile: Any, levels: Any, width: Any, found: Any) -> Any:
-    """`vpdpbusd` over all components: unsigned rows times a signed tile."""
+def _dots(typingctx: Any, tiles: Any, levels: Any, width: Any, starts: Any, lane: Any, found: Any) -> Any:
+    """Store the sums."""
 
     def codegen(*code: Any) -> Any:
-        context, builder, _, args = code
-        tiles, out = (place_of(code, which, number(0), INTS) for which in (0, 3))
-        rows = [place_of(code, 1, builder.mul(args[2], number(row)), WORD) for row in range(ROWS)]
-        count = builder.udiv(args[2], number(4))
-        start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        here = builder.phi(LONG)
-        before = [builder.phi(INTS) for _ in range(ROWS)]
-        sums = list(before)
-        for more in range(STEP // 4):
-            place = builder.add(here, number(more))
-            of_query = loaded(builder, builder.gep(tiles, [place]))
-            for row, words in enumerate(rows):
-                word = spread(builder, loaded(builder, builder.gep(words, [place])), INTS)
-                sums[row] = multiplied(builder, sums[row], word, of_query)
-        following = builder.add(here, number(STEP // 4))
-        here.add_incoming(number(0), start)
-        here.add_incoming(following, loop)
-        for old, new in zip(before, sums, strict=True):
-            old.add_incoming(number(0, INTS), start)
-            old.add_incoming(new, loop)
-        builder.cbranch(builder.icmp_unsigned("<", following, count), loop, done)
-        builder.position_at_end(done)
-        for row, total in enumerate(sums):
+        context, builder, *_ = code
+        out = place_of(code, 5, number(0), INTS)
+        for row, total in enumerate(_sums(code)):
             builder.store(total, builder.gep(out, [number(row)])).align = 1
         return context.get_dummy_value()
 
-    return types.void(tile, levels, width, found), codegen
+    return types.void(tiles, levels, width, starts, lane, found), codegen
+
+
+@instruction
+def _raised(
+    typingctx: Any,
+    tiles: Any,
+    levels: Any,
+    width: Any,
+    starts: Any,
+    lane: Any,
+    of_rows: Any,
+    table: Any,
+    best: Any,
+) -> Any:
+    """Raise the best similarities to each row's sums, times its factor, plus what the table has at its place.
+
+    `of_rows` are the rows' factors and places.
+    """
+
+    def codegen(*code: Any) -> Any:
+        context, builder, _, args = code
+        sums, where = _sums(code), place_of(code, 7, args[4], FLOATS)
+        highest = loaded(builder, where)
+        for row, total in enumerate(sums):
+            factor = loaded(builder, place_of(code, (5, 0), number(row), FLOATS.element))
+            place = builder.add(loaded(builder, place_of(code, (5, 1), number(row), LONG)), args[4])
+            value = builder.fmul(builder.sitofp(total, FLOATS), spread(builder, factor, FLOATS))
+            value = builder.fadd(value, loaded(builder, place_of(code, 6, place, FLOATS)))
+            highest = builder.select(builder.fcmp_ordered(">", value, highest), value, highest)
+        builder.store(highest, where).align = 1
+        return context.get_dummy_value()
+
+    return types.void(tiles, levels, width, starts, lane, of_rows, table, best), codegen
 
 
 @njit(nogil=True, cache=True)
-def _plain(tile, levels, width, found):
-    """The same with loops."""
+def _plain_dots(tiles, levels, width, starts, lane, found):
+    """`_dots` with loops."""
     for row in range(ROWS):
         mine = levels[row * width : (row + 1) * width]
-        for lane in range(LANES):
-            asked = tile[lane * width : (lane + 1) * width]
-            total = np.int32(0)
-            for i in range(len(mine)):
-                total += np.int32(mine[i]) * np.int32(asked[i])
-            found[row, lane] = total
+        for i in range(LANES):
+            asked = tiles[(lane + i) * width : (lane + i + 1) * width]
+            total = starts[lane + i]
+            for at in range(len(mine)):
+                total += np.int32(mine[at]) * np.int32(asked[at])
+            found[row, i] = total
 
 
-dots: Any = _vnni if VNNI else _plain
+@njit(nogil=True, cache=True)
+def _plain_raised(tiles, levels, width, starts, lane, of_rows, table, best):
+    """`_raised` with loops."""
+    (factors, places), found = of_rows, np.empty((ROWS, LANES), np.int32)
+    _plain_dots(tiles, levels, width, starts, lane, found)
+    for row in range(ROWS):
+        for i in range(LANES):
+            value = np.float32(found[row, i]) * factors[row] + table[places[row] + lane + i]
+            best[lane + i] = max(best[lane + i], value)
+
+
+dots: Any = _dots if VNNI else _plain_dots
+raised: Any = _raised if VNNI else _plain_raised

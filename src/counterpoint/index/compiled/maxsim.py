@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit, types
 
-from counterpoint.index.compiled.dots import ROWS, dots
-from counterpoint.index.compiled.machine import (
-    FLOATS,
-    INTS,
-    LANES,
-    LONG,
-    given,
-    instruction,
-    loaded,
-    number,
-    place_of,
-    prefetch,
-    spread,
-)
+from counterpoint.index.compiled.dots import ROWS, dots, raised
+from counterpoint.index.compiled.machine import LANES, given, prefetch
 from counterpoint.index.compiled.unpacked import unpack
 
 __all__ = ["HALVES", "maxsim_bits", "products_of"]
@@ -29,63 +15,9 @@ HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 """Every float16 as float32, by its bits; numba does not support float16."""
 HALVES.setflags(write=False)
 
-FLOAT = FLOATS.element
 AHEAD = 3 * ROWS  # rows that are prefetched
 LINE = 64  # bytes of a cache line
 ROOM = 64  # bytes after the last row that unpacking may write to
-
-
-@instruction
-def _raise(typingctx: Any, found: Any, rows: Any, of_rows: Any, query: Any, tables: Any, where: Any) -> Any:
-    """Raise the best similarities of sixteen query rows to those with some stored rows.
-
-    The best similarities stay in a register: through memory, each row would wait for the one before it.
-
-    Args:
-        typingctx: numba's own.
-        found: (ROWS, LANES) int32, from `dots`.
-        rows: the first of the stored rows in `found`, and where they end.
-        of_rows: for each row in `found`, its factor, and where its word begins in the first of `tables`.
-        query: for the query rows, what is subtracted from each product, scales, and best similarities.
-        tables: products with the means of words and with the centres of documents.
-        where: the first of the sixteen in the first two of `query`, in the second table, and in the best
-            similarities; then the number of bits by which a product is shifted.
-    """
-
-    def codegen(*code: Any) -> Any:
-        context, builder, _, args = code
-        lane, centre, best, shift = (builder.extract_value(args[5], i) for i in range(4))
-        first, end = (builder.extract_value(args[1], i) for i in range(2))
-
-        def read(which: int | tuple[int, int], place: Any, kind: Any = FLOATS) -> Any:
-            return loaded(
-                builder, builder.bitcast(place_of(code, which, place, kind.element), kind.as_pointer())
-            )
-
-        taken, scales, centres = read((3, 0), lane, INTS), read((3, 1), lane), read((4, 1), centre)
-        best_at = builder.bitcast(place_of(code, (3, 2), best, FLOAT), FLOATS.as_pointer())
-        shift, before = spread(builder, shift, INTS), loaded(builder, best_at)
-        start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        row, highest = builder.phi(LONG), builder.phi(FLOATS)
-        product = loaded(builder, builder.gep(place_of(code, 0, number(0), INTS), [row]))
-        value = builder.sitofp(builder.sub(builder.shl(product, shift), taken), FLOATS)
-        factor = loaded(builder, place_of(code, (2, 0), row, FLOAT))
-        base = builder.add(loaded(builder, place_of(code, (2, 1), row, LONG)), lane)
-        value = builder.fadd(builder.fmul(value, spread(builder, factor, FLOATS)), read((4, 0), base))
-        value = builder.fmul(builder.fadd(value, centres), scales)
-        after = builder.select(builder.fcmp_ordered(">", value, highest), value, highest)
-        following = builder.add(row, number(1))
-        for phi, old, new in ((row, first, following), (highest, before, after)):
-            phi.add_incoming(old, start)
-            phi.add_incoming(new, loop)
-        builder.cbranch(builder.icmp_unsigned("<", following, end), loop, done)
-        builder.position_at_end(done)
-        builder.store(after, best_at).align = 1
-        return context.get_dummy_value()
-
-    return types.void(found, rows, of_rows, query, tables, where), codegen
 
 
 FLOAT_1, FLOAT_2 = given(types.float32, 1), given(types.float32, 2)
@@ -94,11 +26,9 @@ QUERY = types.Tuple((given(types.int8, 2), given(types.int32, 1), FLOAT_1, types
 
 
 @njit(nogil=True, inline="always")
-def _integers(bits, sums):
-    """How to convert products of codes to those of integers: the shift, and what is then subtracted."""
-    if bits == 8:
-        return np.int32(0), sums * np.int32(128)
-    return np.int32(1), sums * np.int32(2**bits - 1)
+def _starts(bits, sums):
+    """What to add to the products of levels, which `unpack` makes, to have those of integers."""
+    return sums * np.int32(-128 if bits == 8 else 1 - 2**bits)
 
 
 @njit(nogil=True, inline="always")
@@ -124,27 +54,20 @@ def products_of(query, values, factors, bits, halves):
         (n, rows padded to whole tiles) float32.
     """
     tiles, sums, _, _ = query
-    shift, taken = _integers(bits, sums)
-    width, lanes = np.uint64(tiles.shape[1] // LANES), np.uint64(len(sums))
+    starts, flat, width = _starts(bits, sums), tiles.reshape(-1), np.uint64(tiles.shape[1] // LANES)
     levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
-    ones, nothing = np.ones(len(sums), np.float32), np.zeros(len(sums), np.float32)
-    made = np.full((len(values), len(sums)), -np.inf, np.float32)
-    query_rows, tables = (taken, ones, made.reshape(-1)), (nothing, nothing)  # numba counts references
-    of_row, bases = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
-    of_rows = of_row, bases
+    made = np.empty((len(values), len(sums)), np.float32)
     for at in range(0, len(values), ROWS):
         some = min(ROWS, len(values) - at)
         for row in range(some):
             unpack(values, np.uint64(at + row), bits, levels, np.uint64(row) * width)
-        for row in range(some):
-            here = np.uint64(at + row)
-            of_row[np.uint64(row)] = halves[factors[here]]
-        for tile in range(len(tiles)):
-            dots(tiles[tile], levels, width, found)
-            lane = np.uint64(tile * LANES)
+        for lane in range(np.uint64(0), np.uint64(len(sums)), np.uint64(LANES)):
+            dots(flat, levels, width, starts, lane, found)
             for row in range(some):
-                rows, best = (np.uint64(row), np.uint64(row + 1)), np.uint64(at + row) * lanes + lane
-                _raise(found, rows, of_rows, query_rows, tables, (lane, lane, best, shift))
+                factor = halves[factors[at + row]]
+                for i in range(LANES):
+                    value = np.float32(found[row, i]) * factor
+                    made[np.uint64(at + row), lane + np.uint64(i)] = value + np.float32(0)  # no product is −0
     return made
 
 
@@ -186,22 +109,19 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
     tiles, sums, scales, count = query
     values, factors, words, bits = stored
     places, firsts, ends = where
-    shift, taken = _integers(bits, sums)
-    width, lanes = np.uint64(tiles.shape[1] // LANES), np.uint64(len(sums))
-    levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
+    starts, flat, width = _starts(bits, sums), tiles.reshape(-1), np.uint64(tiles.shape[1] // LANES)
+    lanes = np.uint64(len(sums))
+    levels = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8)
     best, scores = np.zeros(len(scales), np.float32), np.zeros(len(firsts), np.float32)
     of_words, last = tables[0].reshape(-1), len(factors) - 1
-    query_rows, both = (taken, scales, best), (of_words, tables[1].reshape(-1))
     of_row, bases = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
     of_rows = of_row, bases
-    codes, size = values.reshape(-1), values.shape[1]
+    codes, size, with_words = values.reshape(-1), values.shape[1], words.shape[1] > 0
     for document in range(len(firsts)):
         if firsts[document] == ends[document]:
             continue
         best[:] = -np.inf
-        centre = np.uint64(document) * lanes
         for at in range(firsts[document], ends[document], ROWS):
-            some = min(ROWS, ends[document] - at)
             soon = at + AHEAD  # documents lie far apart, so the processor cannot prefetch them itself
             if soon >= ends[document] and document + 1 < len(firsts):
                 soon = firsts[document + 1] + AHEAD - (ends[document] - at + ROWS - 1) // ROWS * ROWS
@@ -209,23 +129,23 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
                 prefetch(factors, np.uint64(soon))
             for place in range(soon * size, min((soon + ROWS) * size, len(codes)), LINE):
                 prefetch(codes, np.uint64(place))
-            for row in range(some):
-                unpack(values, np.uint64(at + row), bits, levels, np.uint64(row) * width)
-            for row in range(some):  # apart from unpacking, so that the compiler specialises that for `bits`
-                here = np.uint64(at + row)
-                of_row[np.uint64(row)] = halves[factors[here]]
+            end = ends[document] - 1  # the last block repeats the last row, which changes no maximum
+            for row in range(ROWS):
+                unpack(values, np.uint64(min(at + row, end)), bits, levels, np.uint64(row) * width)
+            for row in range(ROWS):  # apart from unpacking, so that the compiler specialises that for `bits`
+                of_row[np.uint64(row)] = halves[factors[np.uint64(min(at + row, end))]]
+            for row in range(ROWS if with_words else 0):
+                here = np.uint64(min(at + row, end))
                 bases[np.uint64(row)] = np.uint64(places[_word(words, here)]) * lanes
                 near = np.uint64(places[_word(words, np.uint64(min(at + row + ROWS, last)))]) * lanes
-                for tile in range(len(tiles)):  # the table of words is larger than the nearest caches
-                    prefetch(of_words, near + np.uint64(tile * LANES))
-            rows = np.uint64(0), np.uint64(some)
-            for tile in range(len(tiles)):
-                dots(tiles[tile], levels, width, found)
-                lane = np.uint64(tile * LANES)
-                _raise(found, rows, of_rows, query_rows, both, (lane, centre + lane, lane, shift))
-        total = np.float32(0)
+                for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
+                    prefetch(of_words, near + lane)  # the table is larger than the nearest caches
+            for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
+                raised(flat, levels, width, starts, lane, of_rows, of_words, best)
+        total, centres = np.float32(0), tables[1][document]
         for m in range(count):
-            value = best[m]
+            # Of all rows at once: adding a number and multiplying by one above 0 keep the order.
+            value = (best[m] + centres[m]) * scales[m]
             if floor and value < 0:
                 value = np.float32(0)
             total = value if m == 0 else total + value

@@ -1,4 +1,7 @@
-"""Unpack the codes of packed rows, from 0 up, to one byte each."""
+"""Unpack packed rows to levels, one byte per component: twice each code, or an 8-bit integer plus 128.
+
+So a level and the integer it stands for differ by the same number in all components.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ def _bytes(count: int) -> Any:
 
 
 def _one(builder: Any, source: Any, count: int) -> Any:
-    flags = loaded(builder, source(ir.IntType(count)))
-    return builder.zext(builder.bitcast(flags, ir.VectorType(ir.IntType(1), count)), _bytes(count))
+    flags = builder.bitcast(loaded(builder, source(ir.IntType(count))), ir.VectorType(ir.IntType(1), count))
+    return builder.select(flags, number(2, _bytes(count)), number(0, _bytes(count)))
 
 
 def _some(bits: int) -> Callable[[Any, Any, int], Any]:
@@ -30,10 +33,10 @@ def _some(bits: int) -> Callable[[Any, Any, int], Any]:
         """Extract the first codes of all bytes, then the second ones, and so on, and interleave them."""
         each = 8 // bits
         kind = _bytes(count // each)
-        packed, mask = loaded(builder, source(kind)), number(2**bits - 1, kind)
-        parts = [
-            builder.and_(builder.lshr(packed, number(bits * place, kind)), mask) for place in range(each)
-        ]
+        packed, mask = loaded(builder, source(kind)), number(2 ** (bits + 1) - 2, kind)
+        shifted = [builder.shl(packed, number(1, kind))]
+        shifted += [builder.lshr(packed, number(bits * place - 1, kind)) for place in range(1, each)]
+        parts = [builder.and_(twice, mask) for twice in shifted]
         while len(parts) > 1:
             half = len(parts) // 2
             parts = [_side_by_side(builder, parts[i], parts[i + half]) for i in range(half)]
@@ -84,7 +87,7 @@ _many, _few = _made(MANY), _made(FEW)
 
 @njit(nogil=True, inline="always")
 def unpack(values, row, bits, levels, to):
-    """Write the codes of one row.
+    """Write the levels of one row.
 
     No function with a loop is called here: numba would count references to the arrays for each row, and that
     took a quarter of the time of a search.
@@ -94,7 +97,7 @@ def unpack(values, row, bits, levels, to):
         row: number of the row.
         bits: per code.
         levels: uint8, written to.
-        to: where the first code goes in `levels`.
+        to: where the first level goes in `levels`.
     """
     size, few = np.uint64(values.shape[1]), np.uint64(bits)  # bytes of a row, and of eight codes
     each = np.uint64(8 if bits == 1 else 4 if bits == 2 else 2 if bits == 4 else 1)  # faster than dividing
@@ -104,7 +107,8 @@ def unpack(values, row, bits, levels, to):
         for i in range(size):
             packed, first = values[row, np.uint64(i)] ^ flip, to + np.uint64(i) * each
             for place in range(each):
-                levels[first + np.uint64(place)] = packed >> np.uint8(np.uint64(place) * few) & mask
+                code = packed >> np.uint8(np.uint64(place) * few) & mask
+                levels[first + np.uint64(place)] = code if bits == 8 else np.uint8(2) * code
         return
     step = few if size < many else many
     while done < size:
