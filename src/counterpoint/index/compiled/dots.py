@@ -1,9 +1,9 @@
 """Inner products of eight rows of small integers with sixteen query rows at a time.
 
 Both kernels add products to `starts`. `dots(tiles, levels, width, starts, lane, found)` stores the sums in
-`found`, (ROWS, LANES). `raised(tiles, levels, width, starts, lane, of_rows, table, best)` raises the best
-similarities of the sixteen query rows to those with the eight rows, without writing sums to memory. `lane` is
-the first of the sixteen.
+`found`, (ROWS, LANES). `raised(tiles, levels, width, starts, lane, of_rows, table, best, soon)` raises the
+best similarities of the sixteen query rows to those with the eight rows, without writing sums to memory.
+`lane` is the first of the sixteen.
 
 A tile is ordered so that one instruction multiplies four components of a row with the same four of all
 sixteen query rows (AVX-512 VNNI). Eight rows share each read of the tile. Without VNNI, plain loops do the
@@ -12,6 +12,7 @@ same, which the compiler vectorises. Integers are exact, so both give the same s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ from numba import njit, types
 
 from counterpoint.index.codec import Rounded
 from counterpoint.index.compiled.machine import (
+    BYTE,
     FLOATS,
     INTS,
     LANES,
     LONG,
     VNNI,
     WORD,
+    fetched,
     instruction,
     loaded,
     number,
@@ -72,10 +75,11 @@ def asked_of(query: Rounded) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     return tiles, sums, scales, count
 
 
-def _sums(code: Any) -> list[Any]:
+def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
     """For each of eight rows, sixteen sums, by `vpdpbusd` over all components: unsigned rows, a signed tile.
 
-    `code` are the arguments of `codegen` of an instruction whose first five are those of `dots`.
+    `code` are the arguments of `codegen` of an instruction whose first five are those of `dots`. `fetch` adds
+    code to the loop; it is given the number of the iteration.
     """
     _, builder, _, args = code
     tiles = place_of(code, 0, builder.mul(args[4], args[2]), INTS)
@@ -87,6 +91,8 @@ def _sums(code: Any) -> list[Any]:
     here = builder.phi(LONG)
     before = [builder.phi(INTS) for _ in range(ROWS)]
     sums = list(before)
+    if fetch is not None:
+        fetch(builder.udiv(here, number(STEP // 4)))
     for more in range(STEP // 4):
         place = builder.add(here, number(more))
         of_query = loaded(builder, builder.gep(tiles, [place]))
@@ -95,10 +101,10 @@ def _sums(code: Any) -> list[Any]:
             sums[row] = multiplied(builder, sums[row], word, of_query)
     following = builder.add(here, number(STEP // 4))
     here.add_incoming(number(0), before_loop)
-    here.add_incoming(following, loop)
+    here.add_incoming(following, builder.block)
     for old, new in zip(before, sums, strict=True):
         old.add_incoming(first, before_loop)
-        old.add_incoming(new, loop)
+        old.add_incoming(new, builder.block)
     builder.cbranch(builder.icmp_unsigned("<", following, count), loop, done)
     builder.position_at_end(done)
     return sums
@@ -129,15 +135,26 @@ def _raised(
     of_rows: Any,
     table: Any,
     best: Any,
+    soon: Any,
 ) -> Any:
     """Raise the best similarities to each row's sums, times its factor, plus what the table has at its place.
 
-    `of_rows` are the rows' factors and places.
+    `of_rows` are the rows' factors and places. `soon` are packed codes, the first byte that is needed soon,
+    and the bits per code. As many bytes as eight rows have are prefetched, spread over the loop: the
+    processor waits for few at a time, and stalls if they are more.
     """
 
     def codegen(*code: Any) -> Any:
         context, builder, _, args = code
-        sums, where = _sums(code), place_of(code, 7, args[4], FLOATS)
+        first, bits = (builder.extract_value(args[8], i) for i in (1, 2))
+        others = builder.sub(builder.udiv(number(8), bits), number(1))
+
+        def fetch(iteration: Any) -> None:
+            with builder.if_then(builder.icmp_unsigned("==", builder.and_(iteration, others), number(0))):
+                at = builder.add(first, builder.mul(iteration, builder.mul(bits, number(ROWS))))
+                fetched(builder, place_of(code, (8, 0), at, BYTE))
+
+        sums, where = _sums(code, fetch), place_of(code, 7, args[4], FLOATS)
         highest = loaded(builder, where)
         for row, total in enumerate(sums):
             factor = loaded(builder, place_of(code, (5, 0), number(row), FLOATS.element))
@@ -148,7 +165,7 @@ def _raised(
         builder.store(highest, where).align = 1
         return context.get_dummy_value()
 
-    return types.void(tiles, levels, width, starts, lane, of_rows, table, best), codegen
+    return types.void(tiles, levels, width, starts, lane, of_rows, table, best, soon), codegen
 
 
 @njit(nogil=True, cache=True)
@@ -165,7 +182,7 @@ def _plain_dots(tiles, levels, width, starts, lane, found):
 
 
 @njit(nogil=True, cache=True)
-def _plain_raised(tiles, levels, width, starts, lane, of_rows, table, best):
+def _plain_raised(tiles, levels, width, starts, lane, of_rows, table, best, soon):
     """`_raised` with loops."""
     (factors, places), found = of_rows, np.empty((ROWS, LANES), np.int32)
     _plain_dots(tiles, levels, width, starts, lane, found)

@@ -19,6 +19,7 @@ __all__ = [
     "LONG",
     "VNNI",
     "WORD",
+    "fetched",
     "given",
     "instruction",
     "loaded",
@@ -88,17 +89,21 @@ def spread(builder: Any, value: Any, kind: Any) -> Any:
     return builder.shuffle_vector(first, nothing, number(0, ir.VectorType(WORD, kind.count)))
 
 
+def fetched(builder: Any, place: Any) -> None:
+    """Add the instruction that prefetches what is at a pointer, which may point anywhere."""
+    pointer, small = BYTE.as_pointer(), (number(each, WORD) for each in (0, 3, 1))  # read, keep, data
+    kind = ir.FunctionType(ir.VoidType(), [pointer, WORD, WORD, WORD])
+    fetch = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+    builder.call(fetch, [builder.bitcast(place, pointer), *small])
+
+
 @instruction
 def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
     """Prefetch an item of an array into the cache."""
 
     def codegen(*code: Any) -> Any:
         context, builder, signature, args = code
-        pointer, small = BYTE.as_pointer(), (number(each, WORD) for each in (0, 3, 1))  # read, keep, data
-        kind = ir.FunctionType(ir.VoidType(), [pointer, WORD, WORD, WORD])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        item = place_of(code, 0, args[1], context.get_value_type(signature.args[0].dtype))
-        builder.call(fetch, [builder.bitcast(item, pointer), *small])
+        fetched(builder, place_of(code, 0, args[1], context.get_value_type(signature.args[0].dtype)))
         return context.get_dummy_value()
 
     return types.void(array, place), codegen

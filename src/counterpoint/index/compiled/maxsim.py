@@ -16,7 +16,6 @@ HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 HALVES.setflags(write=False)
 
 AHEAD = 3 * ROWS  # rows that are prefetched
-LINE = 64  # bytes of a cache line
 ROOM = 64  # bytes after the last row that unpacking may write to
 
 
@@ -127,8 +126,7 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
                 soon = firsts[document + 1] + AHEAD - (ends[document] - at + ROWS - 1) // ROWS * ROWS
             if soon < len(factors):
                 prefetch(factors, np.uint64(soon))
-            for place in range(soon * size, min((soon + ROWS) * size, len(codes)), LINE):
-                prefetch(codes, np.uint64(place))
+            following = codes, np.uint64(max(0, soon) * size), np.uint64(bits)
             end = ends[document] - 1  # the last block repeats the last row, which changes no maximum
             for row in range(ROWS):
                 unpack(values, np.uint64(min(at + row, end)), bits, levels, np.uint64(row) * width)
@@ -141,7 +139,7 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
                 for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
                     prefetch(of_words, near + lane)  # the table is larger than the nearest caches
             for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
-                raised(flat, levels, width, starts, lane, of_rows, of_words, best)
+                raised(flat, levels, width, starts, lane, of_rows, of_words, best, following)
         total, centres = np.float32(0), tables[1][document]
         for m in range(count):
             # Of all rows at once: adding a number and multiplying by one above 0 keep the order.
