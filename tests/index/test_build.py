@@ -145,13 +145,19 @@ def test_info_of_documents_without_text(tmp_path):
     assert info["text_bytes"] == 0 and info["factor_over_text"] is None
 
 
-def test_a_manifest_that_was_never_put_in_place_is_no_obstacle(tmp_path):
-    """What a process leaves that is killed between writing the manifest and renaming it."""
-    left = tmp_path / "i" / ".manifest.json.4711.partial"
-    left.parent.mkdir()
-    left.write_text("{")
+@pytest.mark.parametrize("number", ["4711", "12345678", "0a1b2c3d"])
+def test_a_manifest_that_was_never_put_in_place_is_no_obstacle(tmp_path, number):
+    """What a process leaves that is killed between writing the manifest and renaming it.
+
+    The first is a name as earlier versions gave, the second could be of any version.
+    """
+    names = [f".{name}.{number}.partial" for name in ("manifest.json", "manifest.copy.json")]
+    left = [tmp_path / "i" / name for name in names[: 1 if number == "4711" else 2]]
+    left[0].parent.mkdir()
+    for path in left:
+        path.write_text("{")
     build_index(DOCUMENTS, HashModel(), tmp_path / "i")
-    assert not left.exists()
+    assert not any(path.exists() for path in left)
     (tmp_path / "i" / "mine.txt").write_text("")
     with pytest.raises(ArtifactError, match=r"'mine.txt'"):
         build_index(DOCUMENTS, HashModel(), tmp_path / "i", overwrite=True)

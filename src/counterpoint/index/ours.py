@@ -117,12 +117,13 @@ def _segments(folder: Path) -> list[Path]:
 
 
 def _uncommitted(folder: Path) -> list[Path]:
-    """Manifests of writers that were killed during the commit itself."""
+    """Manifests of writers that were killed during the commit itself, each once."""
     if not folder.is_dir():
         return []
     before = re.compile(rf"\.{re.escape(NAME)}\.\d+\.partial")  # as earlier versions named them
     found = [path for path in folder.iterdir() if before.fullmatch(path.name)]
-    return found + temporaries_of(folder / NAME) + temporaries_of(folder / COPY)
+    # A name of today whose eight hexadecimal digits have no letter is one of both.
+    return list(dict.fromkeys([*found, *temporaries_of(folder / NAME), *temporaries_of(folder / COPY)]))
 
 
 def _is_ours(path: Path) -> bool:
