@@ -1,9 +1,12 @@
 """Inner products of eight rows of small integers with sixteen query rows at a time.
 
-Both kernels add products to `starts`. `dots(tiles, levels, width, starts, lane, found)` stores the sums in
-`found`, (ROWS, LANES). `raised(tiles, levels, width, starts, lane, of_rows, table, best, soon)` raises the
-best similarities of the sixteen query rows to those with the eight rows, without writing sums to memory.
-`lane` is the first of the sixteen.
+`dots(query, lane, rows, found)` sets `found`, (ROWS, LANES). `raised(query, lane, rows, of_rows, table,
+soon)` raises the best similarities of the sixteen query rows to those with the eight rows, without writing
+products to memory. Both take:
+
+- query: all tiles, flat; what each query row's products are added to; and for `raised` its best similarity
+- lane: the first of the sixteen
+- rows: the levels of eight rows (`unpack`), and how many one row has
 
 A tile is ordered so that one instruction multiplies four components of a row with the same four of all
 sixteen query rows (AVX-512 VNNI). Eight rows share each read of the tile. Without VNNI, plain loops do the
@@ -78,13 +81,14 @@ def asked_of(query: Rounded) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
 def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
     """For each of eight rows, sixteen sums, by `vpdpbusd` over all components: unsigned rows, a signed tile.
 
-    `code` are the arguments of `codegen` of an instruction whose first five are those of `dots`. `fetch` adds
-    code to the loop; it is given the number of the iteration.
+    `code` are the arguments of `codegen` of an instruction whose first three are those of `dots`. `fetch`
+    adds code to the loop; it is given the number of the iteration.
     """
     _, builder, _, args = code
-    tiles = place_of(code, 0, builder.mul(args[4], args[2]), INTS)
-    rows = [place_of(code, 1, builder.mul(args[2], number(row)), WORD) for row in range(ROWS)]
-    first, count = loaded(builder, place_of(code, 3, args[4], INTS)), builder.udiv(args[2], number(4))
+    lane, width = args[1], builder.extract_value(args[2], 1)
+    tiles = place_of(code, (0, 0), builder.mul(lane, width), INTS)
+    rows = [place_of(code, (2, 0), builder.mul(width, number(row)), WORD) for row in range(ROWS)]
+    first, count = loaded(builder, place_of(code, (0, 1), lane, INTS)), builder.udiv(width, number(4))
     before_loop, loop, done = builder.block, *(builder.append_basic_block(n) for n in ("loop", "done"))
     builder.branch(loop)
     builder.position_at_end(loop)
@@ -111,66 +115,56 @@ def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
 
 
 @instruction
-def _dots(typingctx: Any, tiles: Any, levels: Any, width: Any, starts: Any, lane: Any, found: Any) -> Any:
+def _dots(typingctx: Any, query: Any, lane: Any, rows: Any, found: Any) -> Any:
     """Store the sums."""
 
     def codegen(*code: Any) -> Any:
         context, builder, *_ = code
-        out = place_of(code, 5, number(0), INTS)
+        out = place_of(code, 3, number(0), INTS)
         for row, total in enumerate(_sums(code)):
             builder.store(total, builder.gep(out, [number(row)])).align = 1
         return context.get_dummy_value()
 
-    return types.void(tiles, levels, width, starts, lane, found), codegen
+    return types.void(query, lane, rows, found), codegen
 
 
 @instruction
-def _raised(
-    typingctx: Any,
-    tiles: Any,
-    levels: Any,
-    width: Any,
-    starts: Any,
-    lane: Any,
-    of_rows: Any,
-    table: Any,
-    best: Any,
-    soon: Any,
-) -> Any:
+def _raised(typingctx: Any, query: Any, lane: Any, rows: Any, of_rows: Any, table: Any, soon: Any) -> Any:
     """Raise the best similarities to each row's sums, times its factor, plus what the table has at its place.
 
     `of_rows` are the rows' factors and places. `soon` are packed codes, the first byte that is needed soon,
-    and the bits per code. As many bytes as eight rows have are prefetched, spread over the loop: the
-    processor waits for few at a time, and stalls if they are more.
+    how many bytes eight rows have per iteration, and 0 if that is a cache line; if not, one less than the
+    iterations that share one. The lines are prefetched one by one, spread over the loop: the processor waits
+    for few at a time, and stalls if they are more.
     """
 
     def codegen(*code: Any) -> Any:
         context, builder, _, args = code
-        first, bits = (builder.extract_value(args[8], i) for i in (1, 2))
-        others = builder.sub(builder.udiv(number(8), bits), number(1))
+        first, each, others = (builder.extract_value(args[5], i) for i in (1, 2, 3))
 
         def fetch(iteration: Any) -> None:
             with builder.if_then(builder.icmp_unsigned("==", builder.and_(iteration, others), number(0))):
-                at = builder.add(first, builder.mul(iteration, builder.mul(bits, number(ROWS))))
-                fetched(builder, place_of(code, (8, 0), at, BYTE))
+                at = builder.add(first, builder.mul(iteration, each))
+                fetched(builder, place_of(code, (5, 0), at, BYTE))
 
-        sums, where = _sums(code, fetch), place_of(code, 7, args[4], FLOATS)
+        sums, where = _sums(code, fetch), place_of(code, (0, 2), args[1], FLOATS)
         highest = loaded(builder, where)
         for row, total in enumerate(sums):
-            factor = loaded(builder, place_of(code, (5, 0), number(row), FLOATS.element))
-            place = builder.add(loaded(builder, place_of(code, (5, 1), number(row), LONG)), args[4])
+            factor = loaded(builder, place_of(code, (3, 0), number(row), FLOATS.element))
+            place = builder.add(loaded(builder, place_of(code, (3, 1), number(row), LONG)), args[1])
             value = builder.fmul(builder.sitofp(total, FLOATS), spread(builder, factor, FLOATS))
-            value = builder.fadd(value, loaded(builder, place_of(code, 6, place, FLOATS)))
+            value = builder.fadd(value, loaded(builder, place_of(code, 4, place, FLOATS)))
             highest = builder.select(builder.fcmp_ordered(">", value, highest), value, highest)
         builder.store(highest, where).align = 1
         return context.get_dummy_value()
 
-    return types.void(tiles, levels, width, starts, lane, of_rows, table, best, soon), codegen
+    return types.void(query, lane, rows, of_rows, table, soon), codegen
 
 
 @njit(nogil=True, cache=True)
-def _plain_dots(tiles, levels, width, starts, lane, found):
+def _plain_dots(query, lane, rows, found):
     """`_dots` with loops."""
+    (tiles, starts), (levels, width) = query, rows
     for row in range(ROWS):
         mine = levels[row * width : (row + 1) * width]
         for i in range(LANES):
@@ -182,10 +176,11 @@ def _plain_dots(tiles, levels, width, starts, lane, found):
 
 
 @njit(nogil=True, cache=True)
-def _plain_raised(tiles, levels, width, starts, lane, of_rows, table, best, soon):
+def _plain_raised(query, lane, rows, of_rows, table, soon):
     """`_raised` with loops."""
+    tiles, starts, best = query
     (factors, places), found = of_rows, np.empty((ROWS, LANES), np.int32)
-    _plain_dots(tiles, levels, width, starts, lane, found)
+    _plain_dots((tiles, starts), lane, rows, found)
     for row in range(ROWS):
         for i in range(LANES):
             value = np.float32(found[row, i]) * factors[row] + table[places[row] + lane + i]

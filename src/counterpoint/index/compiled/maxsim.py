@@ -56,12 +56,13 @@ def products_of(query, values, factors, bits, halves):
     starts, flat, width = _starts(bits, sums), tiles.reshape(-1), np.uint64(tiles.shape[1] // LANES)
     levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
     made = np.empty((len(values), len(sums)), np.float32)
+    asked, rows = (flat, starts), (levels, width)
     for at in range(0, len(values), ROWS):
         some = min(ROWS, len(values) - at)
         for row in range(some):
             unpack(values, np.uint64(at + row), bits, levels, np.uint64(row) * width)
         for lane in range(np.uint64(0), np.uint64(len(sums)), np.uint64(LANES)):
-            dots(flat, levels, width, starts, lane, found)
+            dots(asked, lane, rows, found)
             for row in range(some):
                 factor = halves[factors[at + row]]
                 for i in range(LANES):
@@ -114,8 +115,9 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
     best, scores = np.zeros(len(scales), np.float32), np.zeros(len(firsts), np.float32)
     of_words, last = tables[0].reshape(-1), len(factors) - 1
     of_row, bases = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
-    of_rows = of_row, bases
+    of_rows, asked, rows = (of_row, bases), (flat, starts, best), (levels, width)
     codes, size, with_words = values.reshape(-1), values.shape[1], words.shape[1] > 0
+    each, others = np.uint64(ROWS * bits), np.uint64(8 // bits - 1)  # see `raised`
     for document in range(len(firsts)):
         if firsts[document] == ends[document]:
             continue
@@ -126,7 +128,7 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
                 soon = firsts[document + 1] + AHEAD - (ends[document] - at + ROWS - 1) // ROWS * ROWS
             if soon < len(factors):
                 prefetch(factors, np.uint64(soon))
-            following = codes, np.uint64(max(0, soon) * size), np.uint64(bits)
+            following = codes, np.uint64(max(0, soon) * size), each, others
             end = ends[document] - 1  # the last block repeats the last row, which changes no maximum
             for row in range(ROWS):
                 unpack(values, np.uint64(min(at + row, end)), bits, levels, np.uint64(row) * width)
@@ -139,7 +141,7 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
                 for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
                     prefetch(of_words, near + lane)  # the table is larger than the nearest caches
             for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
-                raised(flat, levels, width, starts, lane, of_rows, of_words, best, following)
+                raised(asked, lane, rows, of_rows, of_words, following)
         total, centres = np.float32(0), tables[1][document]
         for m in range(count):
             # Of all rows at once: adding a number and multiplying by one above 0 keep the order.
