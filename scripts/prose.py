@@ -32,6 +32,7 @@ WORDS = {
     r"\ba (?:line|vector|file|row) an? (?:query|text|document|line|run|topic)\b": "one … per …",
     r"\bmaterial\b": "training data",
 }
+TEXT = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}  # Python 3.12 splits f-strings
 CODE_IN = ("src", "benchmarks", "scripts", "tests")
 CODE = re.compile(r"`[^`]*`")
 SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9`⌘])")
@@ -90,7 +91,7 @@ def lines_of_page(page):
 def lines_of_code(path):
     """The numbered lines of a Python file's comments, docstrings and other texts of several words."""
     for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
-        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):
+        if token.type == tokenize.COMMENT or (token.type in TEXT and " " in token.string):
             yield from enumerate(token.string.splitlines(), token.start[0])
 
 

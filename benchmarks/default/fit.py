@@ -5,8 +5,8 @@
 DATA holds the five training collections in BEIR layout. From each, documents spread evenly over the corpus
 are encoded, and 30,000 of their word vectors drawn; whitening is fitted on all 150,000 together, so that
 every collection counts alike. No query and no evaluation collection takes part. `--leave-out FOLDER` also
-writes FOLDER/NAME.safetensors for each of them, fitted on the four others: they are compared on a
-collection must not have a map that was fitted on its documents (`benchmarks.default.weights --maps FOLDER`).
+writes FOLDER/NAME.safetensors for each of them, fitted on the four others. With these, weights are compared
+on a collection whose documents its map has not seen (`benchmarks.default.weights --maps FOLDER`).
 """
 
 from collections.abc import Iterable, Iterator

@@ -42,7 +42,7 @@ def quality(found, names, system, measure):
 
 
 def shares(found, names, row):
-    """What a row's vectors answer that BM25 may not, means over collections; None where it was not measured.
+    """How the answers of a row's vectors and of BM25 overlap, means over collections; None if not measured.
 
     Of the first ten |D − S|, |D ∩ S| and failures as % of the queries, RoC, RoC of documents; then RoC of the
     first document alone.

@@ -80,7 +80,7 @@ def searched(row, weights, judged, output):
 
 
 def evaluate_rows(judged, weights, output):
-    """Every row on a collection: values of each query, and what its vectors answer that BM25 may not."""
+    """Every row on a collection: values of each query, and how its vectors' answers and BM25's overlap."""
     index_rows(weights, judged, output)
     systems, shared = {}, {}
     for row in weights:

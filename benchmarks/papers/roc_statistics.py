@@ -77,7 +77,7 @@ def resampled_means(values):
 
 
 def resampled_shares(found, names, row, k):
-    """What a row's vectors answer that BM25 may not in each resampled set of queries: means over collections.
+    """How the answers of a row's vectors and of BM25 overlap in each resampled set of queries, as means.
 
     As in `shares`, of the first k: |D − S|, |D ∩ S| and failures as % of the queries, RoC. k is 10 at most: a
     query is answered by the first k where RR@10 is 1/k or more.

@@ -236,6 +236,6 @@ def described() -> dict[str, str]:
     """The kernels that compute integer scores on this machine, for `info --hardware`."""
     if _loaded() is None:
         return {"kernel": "numpy"}
-    from counterpoint.index.compiled.dots import VNNI
+    from counterpoint.index.compiled.machine import VNNI
 
     return {"kernel": "compiled, AVX-512 VNNI" if VNNI else "compiled, portable"}

@@ -10,7 +10,7 @@ from counterpoint.measure.overlap import Overlap, Shared
 from counterpoint.measure.significance import WinTieLoss
 from counterpoint.measure.tables import Cell, Table
 
-__all__ = ["answered_header", "answered_rows", "slices_table", "shared_tables", "wins_table"]
+__all__ = ["answered_header", "answered_rows", "shared_tables", "slices_table", "wins_table"]
 
 CONDENSED = "Unjudged documents were removed first, as for the measures."
 

@@ -1,15 +1,15 @@
 """Inner products of eight rows of small integers with sixteen query rows at a time.
 
-`dots(query, lane, rows)` finds sums. `raised(query, lane, rows, of_rows, table, soon)` raises the best
-similarities of the sixteen query rows to those with the eight rows. Both take:
+`dots(query, lane, rows, found)` sets `found`, (ROWS, LANES). `raised(query, lane, rows, of_rows, table,
+soon)` raises the best similarities of the sixteen query rows to those with the eight rows, without writing
+products to memory. Both take:
 
 - query: all tiles, flat; what each query row's products are added to; and for `raised` its best similarity
 - lane: the first of the sixteen
-- rows: the levels of eight rows (`unpack`), how many one row has, and (ROWS, LANES) for sums
+- rows: the levels of eight rows (`unpack`), and how many one row has
 
-A tile is ordered so that one instruction multiplies four components of a row with the same four of all
-sixteen query rows (AVX-512 VNNI). Eight rows share each read of the tile, and sums stay in registers. Without
-VNNI, plain loops do the same, which the compiler vectorises. Integers are exact, so both give the same sums.
+A tile is ordered so that four components of a row are multiplied with the same four of all sixteen query rows
+at once (`products.multiplied`). Eight rows share each read of the tile, and their sums stay in registers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from counterpoint.index.codec import Rounded
 from counterpoint.index.compiled.machine import (
@@ -27,17 +27,15 @@ from counterpoint.index.compiled.machine import (
     INTS,
     LANES,
     LONG,
-    VNNI,
     WORD,
     fetched,
     instruction,
     loaded,
     number,
     place_of,
-    prefetch,
     spread,
 )
-from counterpoint.index.compiled.vnni import multiplied
+from counterpoint.index.compiled.products import multiplied
 
 __all__ = ["ROWS", "STEP", "asked_of", "dots", "raised", "tiles_of"]
 
@@ -49,15 +47,13 @@ LINE = 64  # bytes of a cache line
 def tiles_of(rows: np.ndarray) -> np.ndarray:
     """The integers of a query, (m, components), as flat tiles in the order for `dots`.
 
-    With VNNI a tile is (components / 4, LANES, 4), else (LANES, components). Rows and components are padded
-    with zeros.
+    A tile is (components / 4, LANES, 4). Rows and components are padded with zeros.
     """
     lanes, width = -(-len(rows) // LANES) * LANES, -(-rows.shape[1] // STEP) * STEP
     whole = np.zeros((lanes, width), np.int8)
     whole[: len(rows), : rows.shape[1]] = rows
     tiles = whole.reshape(lanes // LANES, LANES, width // 4, 4)
-    ordered = tiles.transpose(0, 2, 1, 3) if VNNI else tiles
-    return _aligned(ordered.reshape(lanes // LANES, width * LANES))
+    return _aligned(tiles.transpose(0, 2, 1, 3).reshape(lanes // LANES, width * LANES))
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
@@ -79,7 +75,7 @@ def asked_of(query: Rounded) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
 
 
 def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
-    """For each of eight rows, sixteen sums, by `vpdpbusd` over all components: unsigned rows, a signed tile.
+    """For each of eight rows, sixteen sums over all components: unsigned rows, a signed tile.
 
     `code` are the arguments of `codegen` of an instruction whose first three are those of `dots`. `fetch`
     adds code to the loop; it is given the number of the iteration.
@@ -115,45 +111,27 @@ def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
 
 
 @instruction
-def _dots(typingctx: Any, query: Any, lane: Any, rows: Any) -> Any:
+def dots(typingctx: Any, query: Any, lane: Any, rows: Any, found: Any) -> Any:
     """Store the sums."""
 
     def codegen(*code: Any) -> Any:
         context, builder, *_ = code
-        out = place_of(code, (2, 2), number(0), INTS)
+        out = place_of(code, 3, number(0), INTS)
         for row, total in enumerate(_sums(code)):
             builder.store(total, builder.gep(out, [number(row)])).align = 1
         return context.get_dummy_value()
 
-    return types.void(query, lane, rows), codegen
-
-
-def _raise(code: Any, sums: list[Any]) -> None:
-    """Raise the best similarities to each row's sums, times its factor, plus what the table has at its place.
-
-    `code` are the arguments of `codegen` of an instruction whose first five are those of `raised`. `of_rows`
-    are the rows' factors and places.
-    """
-    _, builder, _, args = code
-    where = place_of(code, (0, 2), args[1], FLOATS)
-    highest = loaded(builder, where)
-    for row, total in enumerate(sums):
-        factor = loaded(builder, place_of(code, (3, 0), number(row), FLOATS.element))
-        place = builder.add(loaded(builder, place_of(code, (3, 1), number(row), LONG)), args[1])
-        value = builder.fmul(builder.sitofp(total, FLOATS), spread(builder, factor, FLOATS))
-        value = builder.fadd(value, loaded(builder, place_of(code, 4, place, FLOATS)))
-        highest = builder.select(builder.fcmp_ordered(">", value, highest), value, highest)
-    builder.store(highest, where).align = 1
+    return types.void(query, lane, rows, found), codegen
 
 
 @instruction
-def _raised(typingctx: Any, query: Any, lane: Any, rows: Any, of_rows: Any, table: Any, soon: Any) -> Any:
-    """Raise the best similarities, and prefetch.
+def raised(typingctx: Any, query: Any, lane: Any, rows: Any, of_rows: Any, table: Any, soon: Any) -> Any:
+    """Raise the best similarities to each row's sums, times its factor, plus what the table has at its place.
 
-    `soon` are packed codes, the first byte that is needed soon, how many bytes eight rows have per iteration,
-    and 0 if that is a cache line; if not, one less than the iterations that share one. The lines are
-    prefetched one by one, spread over the loop: the processor waits for few at a time, and stalls if they are
-    more.
+    `of_rows` are the rows' factors and places. `soon` are packed codes, the first byte that is needed soon,
+    how many bytes eight rows have per iteration, and 0 if that is a cache line; if not, one less than the
+    iterations that share one. The lines are prefetched one by one, spread over the loop: the processor waits
+    for few at a time, and stalls if they are more.
     """
 
     def codegen(*code: Any) -> Any:
@@ -165,55 +143,15 @@ def _raised(typingctx: Any, query: Any, lane: Any, rows: Any, of_rows: Any, tabl
                 at = builder.add(first, builder.mul(iteration, each))
                 fetched(builder, place_of(code, (5, 0), at, BYTE))
 
-        _raise(code, _sums(code, fetch))
+        sums, where = _sums(code, fetch), place_of(code, (0, 2), args[1], FLOATS)
+        highest = loaded(builder, where)
+        for row, total in enumerate(sums):
+            factor = loaded(builder, place_of(code, (3, 0), number(row), FLOATS.element))
+            place = builder.add(loaded(builder, place_of(code, (3, 1), number(row), LONG)), args[1])
+            value = builder.fmul(builder.sitofp(total, FLOATS), spread(builder, factor, FLOATS))
+            value = builder.fadd(value, loaded(builder, place_of(code, 4, place, FLOATS)))
+            highest = builder.select(builder.fcmp_ordered(">", value, highest), value, highest)
+        builder.store(highest, where).align = 1
         return context.get_dummy_value()
 
     return types.void(query, lane, rows, of_rows, table, soon), codegen
-
-
-@instruction
-def _raised_to(typingctx: Any, query: Any, lane: Any, rows: Any, of_rows: Any, table: Any) -> Any:
-    """Raise the best similarities to sums that were found."""
-
-    def codegen(*code: Any) -> Any:
-        context, builder, *_ = code
-        sums = place_of(code, (2, 2), number(0), INTS)
-        _raise(code, [loaded(builder, builder.gep(sums, [number(row)])) for row in range(ROWS)])
-        return context.get_dummy_value()
-
-    return types.void(query, lane, rows, of_rows, table), codegen
-
-
-@njit(nogil=True, cache=True)
-def _looped(tile, start, rows):
-    """Find sums of one tile."""
-    levels, width, found = rows
-    for row in range(ROWS):
-        mine = levels[row * width : (row + 1) * width]
-        for i in range(LANES):
-            asked = tile[i * width : (i + 1) * width]
-            total = np.int32(0)
-            for at in range(len(mine)):
-                total += np.int32(mine[at]) * np.int32(asked[at])
-            found[row, i] = start[i] + total
-
-
-@njit(nogil=True, inline="always")
-def _plain_dots(query, lane, rows):
-    """`_dots` with loops."""
-    last, width = lane + np.uint64(LANES), rows[1]
-    _looped(query[0][lane * width : last * width], query[1][lane:last], rows)
-
-
-@njit(nogil=True, inline="always")
-def _plain_raised(query, lane, rows, of_rows, table, soon):
-    """`_raised` with loops. What is needed soon is prefetched at once: these products take longer."""
-    codes, first, each, others = soon
-    for at in range(np.uint64(0), rows[1] // np.uint64(STEP), others + np.uint64(1)):
-        prefetch(codes, first + at * each)
-    _plain_dots(query, lane, rows)
-    _raised_to(query, lane, rows, of_rows, table)
-
-
-dots: Any = _dots if VNNI else _plain_dots
-raised: Any = _raised if VNNI else _plain_raised

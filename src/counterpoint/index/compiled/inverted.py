@@ -13,16 +13,17 @@ from counterpoint.index.compiled.machine import (
     FLOATS,
     INTS,
     LANES,
-    VNNI,
+    SHORTS,
     given,
     instruction,
     loaded,
     number,
+    of_halves,
     place_of,
     prefetch,
     spread,
 )
-from counterpoint.index.compiled.vnni import in_pairs, multiplied
+from counterpoint.index.compiled.products import in_pairs, multiplied
 from counterpoint.index.kernels import BUCKET
 
 __all__ = ["add_postings", "add_sorted", "matched"]
@@ -31,7 +32,7 @@ BLOCK = 1024  # postings processed at a time, in loops short enough for out-of-o
 AHEAD = 32  # postings whose rows are prefetched
 WIDE = 4 * LANES  # components multiplied at once
 FIT = (4, 8, 16, 32)  # numbers of components of which `LANES` rows are multiplied at once
-BYTES, HALVES = ir.VectorType(BYTE, WIDE), ir.VectorType(ir.HalfType(), LANES)
+BYTES = ir.VectorType(BYTE, WIDE)
 
 LONG_1, FLOAT_1, BYTE_2 = given(types.int64, 1), given(types.float32, 1), given(types.int8, 2)
 QUERY = types.Tuple((BYTE_2, FLOAT_1))
@@ -166,7 +167,7 @@ def _lanes_of(dim: int) -> Any:
             while len(sums) > 1:
                 sums = [in_pairs(builder, *sums[i : i + 2]) for i in range(0, len(sums), 2)]
             products = builder.sitofp(builder.sub(sums[0], spread(builder, surplus, INTS)), FLOATS)
-            factors = builder.fpext(loaded(builder, place_of(code, (0, 1), args[1], HALVES)), FLOATS)
+            factors = of_halves(builder, loaded(builder, place_of(code, (0, 1), args[1], SHORTS)))
             scaled = builder.fmul(builder.fmul(products, factors), spread(builder, scale, FLOATS))
             builder.store(scaled, place_of(code, 4, args[5], FLOATS)).align = 4
             return context.get_dummy_value()
@@ -207,7 +208,7 @@ def _in_order(first, count, query, stored, found):
     """Similarities of one query row with stored rows that follow each other."""
     (integers, scale), (values, factors, halves) = query, stored
     dim, done = np.uint64(len(integers)), np.uint64(0)
-    if VNNI and len(integers) in FIT:
+    if len(integers) in FIT:
         done = _in_lanes(first, count, query, stored, found)
     for at in range(done, np.uint64(count)):
         row = np.uint64(first) + at

@@ -56,13 +56,13 @@ def products_of(query, values, factors, bits, halves):
     starts, flat, width = _starts(bits, sums), tiles.reshape(-1), np.uint64(tiles.shape[1] // LANES)
     levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
     made = np.empty((len(values), len(sums)), np.float32)
-    asked, rows = (flat, starts), (levels, width, found)
+    asked, rows = (flat, starts), (levels, width)
     for at in range(0, len(values), ROWS):
         some = min(ROWS, len(values) - at)
         for row in range(some):
             unpack(values, np.uint64(at + row), bits, levels, np.uint64(row) * width)
         for lane in range(np.uint64(0), np.uint64(len(sums)), np.uint64(LANES)):
-            dots(asked, lane, rows)
+            dots(asked, lane, rows, found)
             for row in range(some):
                 factor = halves[factors[at + row]]
                 for i in range(LANES):
@@ -111,11 +111,11 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
     places, firsts, ends = where
     starts, flat, width = _starts(bits, sums), tiles.reshape(-1), np.uint64(tiles.shape[1] // LANES)
     lanes = np.uint64(len(sums))
-    levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
+    levels = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8)
     best, scores = np.zeros(len(scales), np.float32), np.zeros(len(firsts), np.float32)
     of_words, last = tables[0].reshape(-1), len(factors) - 1
     of_row, bases = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
-    of_rows, asked, rows = (of_row, bases), (flat, starts, best), (levels, width, found)
+    of_rows, asked, rows = (of_row, bases), (flat, starts, best), (levels, width)
     codes, size, with_words = values.reshape(-1), values.shape[1], words.shape[1] > 0
     each, others = np.uint64(ROWS * bits), np.uint64(8 // bits - 1)  # see `raised`
     for document in range(len(firsts)):

@@ -11,7 +11,6 @@ from numba import njit, types
 from counterpoint.index.compiled.machine import (
     INTS,
     LANES,
-    VNNI,
     given,
     instruction,
     loaded,
@@ -19,7 +18,7 @@ from counterpoint.index.compiled.machine import (
     place_of,
     prefetch,
 )
-from counterpoint.index.compiled.vnni import added_up, multiplied, summed
+from counterpoint.index.compiled.products import added_up, multiplied, summed
 
 __all__ = ["scan_int8", "scan_some"]
 
@@ -29,7 +28,7 @@ BYTES = ir.VectorType(ir.IntType(8), WIDE)
 
 
 @instruction
-def _vnni(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, rounds: Any) -> Any:
+def _whole(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, rounds: Any) -> Any:
     """The sum over `rounds` times `WIDE` components of (row + 128) times query."""
 
     def codegen(*code: Any) -> Any:
@@ -44,18 +43,6 @@ def _vnni(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, round
         return added_up(builder, summed(builder, args[4], added)[0])
 
     return types.int32(row, first, query, of_query, rounds), codegen
-
-
-@njit(nogil=True, cache=True)
-def _plain(row, first, query, of_query, rounds):
-    """The same with a loop."""
-    total = np.int32(0)
-    for i in range(rounds * np.uint64(WIDE)):
-        total += (np.int32(row.flat[first + i]) + np.int32(128)) * np.int32(query.flat[of_query + i])
-    return total
-
-
-_whole: Any = _vnni if VNNI else _plain
 
 
 @njit(nogil=True, inline="always")

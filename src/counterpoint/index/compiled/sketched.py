@@ -12,14 +12,13 @@ from counterpoint.index.compiled.machine import (
     BYTE,
     INTS,
     LONG,
-    VNNI,
     given,
     instruction,
     loaded,
     number,
     place_of,
 )
-from counterpoint.index.compiled.vnni import added_up_four, multiplied, summed
+from counterpoint.index.compiled.products import added_up_four, multiplied, summed
 
 __all__ = ["sketched_rows"]
 
@@ -32,7 +31,7 @@ FLAGS = ir.VectorType(ir.IntType(1), WIDE)
 
 
 @instruction
-def _vnni(typingctx: Any, signs: Any, first: Any, width: Any, query: Any, sums: Any, place: Any) -> Any:
+def _four(typingctx: Any, signs: Any, first: Any, width: Any, query: Any, sums: Any, place: Any) -> Any:
     """Store, for four rows, the sum of a query's integers where the row has bits."""
 
     def codegen(*code: Any) -> Any:
@@ -70,7 +69,7 @@ def _by_vectors(query, signs, sums, start, count):
     for at in range(np.uint64(0), np.uint64(count), np.uint64(ROWS)):
         # The last four may overlap those before.
         place = min(at, np.uint64(count - ROWS))
-        _vnni(flat, (np.uint64(start) + place) * width, width, query, sums, place)
+        _four(flat, (np.uint64(start) + place) * width, width, query, sums, place)
 
 
 @njit(nogil=True, cache=True)
@@ -137,7 +136,7 @@ def sketched_rows(query, signs, factors):
     wide = shifted.view(np.float32)
     for value in integers:
         total += np.int32(value)
-    fits = VNNI and width >= 8 and count >= ROWS
+    fits = width >= 8 and count >= ROWS
     spaced, tables = _spaced(integers, width if fits else 0), _tables(integers, 0 if fits else width)
     for first in range(0, count, BLOCK):
         start = min(first, max(0, count - ROWS))  # a last block of fewer rows overlaps the one before

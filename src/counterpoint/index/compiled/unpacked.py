@@ -1,6 +1,7 @@
 """Unpack packed rows to levels, one byte per component: twice each code, or an 8-bit integer plus 128.
 
-So a level and the integer it stands for differ by the same number in all components.
+Levels are not negative, as the instruction that multiplies them asks. A level less the integer it means is
+the same number for all components.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""AVX-512 VNNI: an instruction for products of small integers. It multiplies 64 pairs of bytes at once."""
+"""Sums of products of small integers, sixteen at a time.
+
+64 unsigned bytes are multiplied with 64 signed ones, and four neighbouring products are added to each sum.
+AVX-512 VNNI has one instruction for that. Other processors need more, and the sums are the same.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,60 @@ from typing import Any
 
 from llvmlite import ir
 
-from counterpoint.index.compiled.machine import INTS, LANES, LONG, WORD, number
+from counterpoint.index.compiled.machine import INTS, LANES, LONG, VNNI, WORD, X86, number
 
-__all__ = ["added_up", "added_up_four", "in_pairs", "in_threes", "multiplied", "summed"]
+__all__ = ["added_up", "added_up_four", "in_pairs", "multiplied", "summed"]
+
+WIDENED = ir.VectorType(ir.IntType(16), 2 * LANES)  # half of 64 bytes, as numbers of 16 bits
+AT_ONCE = 8  # numbers of 16 bits that SSE2 multiplies
 
 
 def multiplied(builder: Any, total: Any, levels: Any, asked: Any) -> Any:
     """Sixteen sums; to each, four products of an unsigned and a signed byte are added."""
+    if VNNI:
+        return by_vnni(builder, total, levels, asked)
+    return by_pairs(builder, total, levels, asked, pairs_x86 if X86 else pairs)
+
+
+def by_vnni(builder: Any, total: Any, levels: Any, asked: Any) -> Any:
+    """`multiplied` in one instruction."""
     kind = ir.FunctionType(INTS, [INTS] * 3)
     instruction = builder.module.declare_intrinsic("llvm.x86.avx512.vpdpbusd.512", fnty=kind)
     return builder.call(instruction, [total, levels, asked])
+
+
+def by_pairs(builder: Any, total: Any, levels: Any, asked: Any, add: Callable[..., Any]) -> Any:
+    """`multiplied` for numbers of 16 bits: first the even bytes, then the odd ones."""
+    levels, asked = (builder.bitcast(each, WIDENED) for each in (levels, asked))
+    eight = number(8, WIDENED)
+    even = builder.and_(levels, number(255, WIDENED)), builder.ashr(builder.shl(asked, eight), eight)
+    odd = builder.lshr(levels, eight), builder.ashr(asked, eight)
+    return builder.add(builder.add(total, add(builder, *even)), add(builder, *odd))
+
+
+def pairs(builder: Any, one: Any, other: Any) -> Any:
+    """Sixteen sums of two neighbouring products of 16 bits, on any processor."""
+    half, found = number(16, INTS), []
+    one, other = (builder.bitcast(each, INTS) for each in (one, other))
+    for first in (True, False):
+        sides = (builder.shl(each, half) if first else each for each in (one, other))
+        found.append(builder.mul(*(builder.ashr(side, half) for side in sides)))
+    return builder.add(*found)
+
+
+def pairs_x86(builder: Any, one: Any, other: Any) -> Any:
+    """`pairs` by an instruction of SSE2, which the compiler does not find by itself."""
+    given, made = ir.VectorType(WIDENED.element, AT_ONCE), ir.VectorType(WORD, AT_ONCE // 2)
+    kind = ir.FunctionType(made, [given] * 2)
+    instruction = builder.module.declare_intrinsic("llvm.x86.sse2.pmadd.wd", fnty=kind)
+    found = []
+    for at in range(0, WIDENED.count, AT_ONCE):
+        sides = (_chosen(builder, each, each, range(at, at + AT_ONCE)) for each in (one, other))
+        found.append(builder.call(instruction, list(sides)))
+    while len(found) > 1:
+        joined = range(2 * found[0].type.count)
+        found = [_chosen(builder, *found[i : i + 2], joined) for i in range(0, len(found), 2)]
+    return found[0]
 
 
 def summed(
@@ -62,17 +110,6 @@ def in_pairs(builder: Any, one: Any, other: Any) -> Any:
     """Sixteen sums of neighbouring lanes, eight of each vector."""
     evens, odds = (_chosen(builder, one, other, range(side, 2 * LANES, 2)) for side in range(2))
     return builder.add(evens, odds)
-
-
-def in_threes(builder: Any, one: Any, other: Any, third: Any) -> Any:
-    """Sixteen sums of three neighbouring lanes of three vectors that follow each other."""
-    parts = []
-    for side in range(3):
-        at = [side + 3 * sum_ for sum_ in range(LANES)]
-        early = _chosen(builder, one, other, [min(lane, 2 * LANES - 1) for lane in at])
-        lanes = [i if lane < 2 * LANES else lane - LANES for i, lane in enumerate(at)]
-        parts.append(_chosen(builder, early, third, lanes))
-    return builder.add(builder.add(parts[0], parts[1]), parts[2])
 
 
 WORDS, PAIRS = 1, 2  # lanes that stay together
