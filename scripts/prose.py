@@ -1,11 +1,12 @@
 """Print how long the sentences of every page are, and where words stand that we do not use.
 
-    python scripts/prose.py [--longest N] [PAGE…]
+    python scripts/prose.py [--longest N] [FILE…]
 
-Without names, it reads README.md, CONTRIBUTING.md, CHANGELOG.md and docs/, and looks for unwanted
-words in docstrings and comments of Python files, too. Tables, code blocks and headings are not counted. Code
-within a sentence counts as one word. The exit code is 1 if a page has more than 25 words per sentence, all
-pages together more than 20, or a word of `WORDS` is found.
+A file is a page, or a Python file, in which only unwanted words are looked for: in comments, docstrings and
+other texts. Without names, it reads README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and all Python files.
+Of a page, tables, code blocks and headings are not counted. Code in a sentence counts as one word. The exit
+code is 1 if a page has more than 25 words per sentence, all pages together more than 20, or a word of `WORDS`
+is found.
 """
 
 import argparse
@@ -39,13 +40,14 @@ SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9`⌘])")
 SHORT_FORMS = re.compile(r"\b(e\.g|i\.e|vs|cf|et al|eq|no|p|approx)\.", re.IGNORECASE)
 
 
-def pages(named):
-    """The pages that are read, in order."""
+def named_or_all(named):
+    """The pages and the Python files that are read, in order."""
     if named:
-        return [Path(page) for page in named]
-    return [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
-        (ROOT / "docs").glob("*.md")
-    )
+        files = [Path(name) for name in named]
+        return [f for f in files if f.suffix != ".py"], [f for f in files if f.suffix == ".py"]
+    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    files = sorted(path for folder in CODE_IN for path in (ROOT / folder).rglob("*.py"))
+    return pages + sorted((ROOT / "docs").glob("*.md")), [f for f in files if f != Path(__file__)]
 
 
 def sentences(page):
@@ -106,13 +108,14 @@ def told(name, lines):
 def main():
     """Print one line per page, then what was found; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("pages", nargs="*")
+    parser.add_argument("files", nargs="*")
     parser.add_argument(
         "--longest", type=int, default=0, metavar="N", help="print the N longest sentences of each page, too"
     )
     arguments = parser.parse_args()
+    pages, files = named_or_all(arguments.files)
     every, bad = [], False
-    for page in pages(arguments.pages):
+    for page in pages:
         found = list(sentences(page))
         lengths = [length(s) for s in found]
         every += lengths
@@ -123,10 +126,9 @@ def main():
         for sentence in sorted(found, key=length, reverse=True)[: arguments.longest]:
             print(f"      {length(sentence)}: {sentence}")
         bad |= told(page.name, lines_of_page(page))
-    if not arguments.pages:
-        for path in sorted(p for folder in CODE_IN for p in (ROOT / folder).rglob("*.py")):
-            bad |= path != Path(__file__) and told(path.relative_to(ROOT), lines_of_code(path))
-    mean = statistics.fmean(every)
+    for path in files:
+        bad |= told(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path, lines_of_code(path))
+    mean = statistics.fmean(every) if every else 0.0
     print(f"{mean:5.1f} words  {len(every):4} sentences  all pages")
     return int(bad or mean > ALL_PAGES)
 

@@ -56,6 +56,30 @@ def test_sentences_are_short_and_words_are_ours():
     assert not done.returncode, done.stdout + done.stderr
 
 
+WORD = "be" + "side"  # not in one piece, or this file would have it
+UNWANTED = f"kept {WORD} the query"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("page.md", f"# A page\n\nIt is {UNWANTED}.\n", 3),
+        ("page.md", f"```sh\n{UNWANTED}\n```\n\nA vector is `{UNWANTED}`.\n", None),
+        ("file.py", f"x = 1\n\n# {UNWANTED}\n", 3),
+        ("file.py", f'"""A file.\n\nIt is {UNWANTED}.\n"""\n', 3),
+        ("file.py", f'x = 1\ny = f"{{x}} {UNWANTED}"\n', 2),
+        ("file.py", f"{WORD} = {WORD}s = 1\n", None),
+    ],
+)
+def test_unwanted_words_are_found(name, text, line, tmp_path):
+    """Those of prose, not of code."""
+    (tmp_path / name).write_text(text)
+    command = [sys.executable, ROOT / "scripts" / "prose.py", tmp_path / name]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == int(line is not None), done.stdout + done.stderr
+    assert (f"{name}:{line}: '{WORD}' → next to" in done.stdout) == (line is not None)
+
+
 def test_make_targets_in_the_text_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:
