@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from counterpoint.errors import DataError
 from counterpoint.index import Asked, SetLayout, coarse, paths
 from counterpoint.index import residual as residual_module
 from counterpoint.index.checked import CheckedFolder
@@ -249,3 +250,10 @@ def test_a_centre_is_the_mean_of_what_means_leave(tmp_path, monkeypatch):
     centres = store.parts[0]._centres.of(np.arange(3)).decoded() @ rotation(32).T
     np.testing.assert_allclose(centres[[0, 2]], [rows[0][0], rows[2][0]], atol=0.3)
     assert not centres[1].any()
+
+
+def test_vectors_that_are_too_large_for_a_scale_are_refused(tmp_path):
+    """Their components fit in a float16, their factors do not."""
+    values = np.random.default_rng(0).choice([-6e4, 6e4], (40, 64)).astype(np.float32)
+    with pytest.raises(DataError, match="a vector is too large for 1-bit; use float32"):
+        written(tmp_path / "i", Ragged(values, np.array([0, 20, 40])), "1-bit", ids=False)

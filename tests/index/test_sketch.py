@@ -132,3 +132,16 @@ def test_a_search_by_a_sketch_scores_as_without(tmp_path, monkeypatch):
         assert Searcher(signs, model, settings).run(queries, 10) == wanted.top(10)
         assert signs.info()["bytes_by_purpose"]["sketch: cls"] > 600 * 5
         assert signs.manifest.faults(signs.folder) == []
+
+
+def test_no_sketch_is_written_if_a_scale_is_infinite(tmp_path):
+    """Bounds would be infinite or none; all vectors are compared instead."""
+    rng = np.random.default_rng(0)
+    values = units(rng, 300, 64)
+    values[7] = 6e5
+    piece = written(tmp_path, values, "float32")
+    assert "v.signs.npy" not in piece.files and "v.sign_scales.npy" not in piece.files
+    store = opened(piece, codec="float32", dim=64)
+    query = Asked(units(rng, 1, 64))
+    wanted = np.argsort(-store.all_scores([query])[0], kind="stable")[:10]
+    np.testing.assert_array_equal(np.sort(store.look([query]).best(0, 10)), np.sort(wanted))

@@ -262,3 +262,18 @@ def test_an_empty_query_is_refused_and_finds_nothing_among_many(searcher, blank)
 def test_a_query_without_a_known_term_finds_nothing_by_words(searcher, query):
     assert searcher.search(query, workflow="lexical").hits == ()
     assert searcher.run({"q": query}, 5, workflow="lexical")["q"] == []
+
+
+def test_a_query_with_a_vector_that_is_no_number_is_refused(index, searcher, monkeypatch):
+    """A search that went on would find nothing, or other documents by another kernel."""
+    model, encode = searcher.model, searcher.model.encode_query
+
+    def encoded(texts):
+        found = encode(texts)
+        for rows in found.values():
+            rows.values[rows.offsets[1]] = np.inf
+        return found
+
+    monkeypatch.setattr(model, "encode_query", encoded)
+    with pytest.raises(DataError, match="query 'second': its vector in '.+' is NaN or infinite"):
+        searcher.run({"1": "first", "2": "second"})

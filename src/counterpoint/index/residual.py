@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 from jaxtyping import Float, Int
 
+from counterpoint.errors import DataError
 from counterpoint.index.centres import centres_of
 from counterpoint.index.centroids import Centroids, count_for, write_centroids
 from counterpoint.index.checked import CheckedFolder
@@ -72,10 +73,17 @@ def coded(
     """The arrays of some documents, as listed by `kinds_of`, whose rows begin at `offsets`.
 
     The rows are rotated, minus their words' means or their centroids; they are changed in place.
+
+    Raises:
+        DataError: a row is too large for a scale of float16.
     """
-    centres = centres_of(rows, offsets)
-    rows -= np.repeat(centres.decoded(), np.diff(offsets), axis=0)
-    return cast(Bits, CODECS[layout.codec]).packed(rows) | centres.arrays("centre")
+    with np.errstate(over="ignore"):
+        centres = centres_of(rows, offsets)
+        rows -= np.repeat(centres.decoded(), np.diff(offsets), axis=0)
+        arrays = cast(Bits, CODECS[layout.codec]).packed(rows) | centres.arrays("centre")
+    if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
+        raise DataError(f"a vector is too large for {layout.codec}; use float32. Nothing was indexed")
+    return arrays
 
 
 def _base(

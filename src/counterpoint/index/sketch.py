@@ -34,13 +34,19 @@ CHUNK = 2**14  # rows at a time
 
 
 def write_sketch(folder: Path, name: str, layout: SetLayout, documents: int) -> None:
-    """Write the one-bit codes of a pooled set's stored vectors."""
+    """Write the one-bit codes of a pooled set's vectors; none if a scale is too large for a float16."""
     rows, turn = Rows(CheckedFolder(folder), name, layout, documents), rotation(layout.dim)
     kinds = CODEC.layout(layout.dim)
     signs = NpyWriter(folder / f"{name}.signs.npy", *kinds["values"])
     factors = NpyWriter(folder / f"{name}.sign_scales.npy", *kinds["scales"])
     for start in range(0, documents, CHUNK):
-        made = CODEC.packed(rows.values(slice(start, min(start + CHUNK, documents))) @ turn)
+        with np.errstate(over="ignore"):
+            made = CODEC.packed(rows.values(slice(start, min(start + CHUNK, documents))) @ turn)
+        if not np.isfinite(made["scales"]).all():
+            for writer in (signs, factors):
+                writer.abandon()
+                writer.path.unlink()
+            return
         signs.append(made["values"])
         factors.append(made["scales"])
     signs.close()

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Asked, Index, TextModel
 from counterpoint.search.fusion import Fusion
 from counterpoint.search.settings import LEXICAL, Plan, SearchSettings
+from counterpoint.types import Ragged
 
 __all__ = ["Candidates", "Feedback", "PreparedQuery", "Scored", "prepare", "slopes_of"]
 
@@ -107,6 +108,7 @@ def prepare(
 
     Raises:
         ConfigError: the plan needs a model, and there is none.
+        DataError: a vector of a query is NaN or infinite.
     """
     names = [part for part in dict.fromkeys([*plan.first, *plan.weights]) if part != LEXICAL]
     if names and model is None:
@@ -115,6 +117,8 @@ def prepare(
             "counterpoint.open(folder).searcher(), or Searcher(index, model)"
         )
     encoded = model.encode_query(texts) if model is not None and names else {}
+    for name in names:
+        _check_finite(encoded[name], texts, name)
     floored = frozenset(filter(settings.floors, names))
     prepared = []
     for i, text in enumerate(texts):
@@ -130,6 +134,13 @@ def prepare(
         ceilings = _ceilings(text, vectors, plan, settings, index)
         prepared.append(PreparedQuery(text, vectors, ceilings, ids, floored, idf))
     return prepared
+
+
+def _check_finite(rows: Ragged, texts: Sequence[str], name: str) -> None:
+    finite = np.isfinite(rows.values).all(axis=1)
+    if not finite.all():
+        query = texts[int(np.searchsorted(rows.offsets, int(finite.argmin()), side="right")) - 1]
+        raise DataError(f"query {query!r}: its vector in {name!r} is NaN or infinite; check the model")
 
 
 def _idf(

@@ -9,6 +9,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import config
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 __all__ = [
@@ -39,11 +40,14 @@ INTS, FLOATS = (ir.VectorType(kind, LANES) for kind in (WORD, ir.FloatType()))
 
 
 def _has_vnni() -> bool:
-    """Whether the processor that numba compiles for has AVX-512 VNNI."""
+    """Whether numba compiles for a processor with AVX-512 VNNI.
+
+    Its settings may name another processor; on some, and with `NUMBA_ENABLE_AVX=0`, it does without AVX.
+    """
     name, features = (getattr(config, key) for key in ("CPU_NAME", "CPU_FEATURES"))
-    if name or features is not None:  # configured to compile for another processor
-        return "+avx512vnni" in (features or "")
-    return bool(llvm.get_host_cpu_features().get("avx512vnni"))
+    if features is None:
+        features = "" if name else get_host_cpu_features()
+    return "+avx512vnni" in features.split(",")
 
 
 VNNI = _has_vnni()
@@ -95,7 +99,10 @@ def spread(builder: Any, value: Any, kind: Any) -> Any:
 
 
 def of_halves(builder: Any, halves: Any) -> Any:
-    """Sixteen finite float16 as float32, without an instruction that the processor may lack."""
+    """Sixteen finite float16 as float32, without an instruction that the processor may lack.
+
+    Where the processor was told to flush subnormal numbers to zero, those below 2^-14 become 0.
+    """
     whole = builder.shl(builder.sext(halves, INTS), number(13, INTS))
     moved = builder.and_(whole, number(~0x70000000 & 0xFFFFFFFF, INTS))  # the sign once, not four times
     # A float16 has its exponent from 15 on, a float32 from 127.

@@ -11,12 +11,13 @@ from counterpoint.index.compiled.unpacked import unpack
 
 __all__ = ["HALVES", "maxsim_bits", "products_of"]
 
+# Imported code: bfde2aae. numba compiles anew when this file changes, but not when that does.
+
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 """Every float16 as float32, by its bits; numba does not support float16."""
 HALVES.setflags(write=False)
 
 AHEAD = 3 * ROWS  # rows that are prefetched
-ROOM = 64  # bytes after the last row that unpacking may write to
 
 
 FLOAT_1, FLOAT_2 = given(types.float32, 1), given(types.float32, 2)
@@ -54,7 +55,7 @@ def products_of(query, values, factors, bits, halves):
     """
     tiles, sums, _, _ = query
     starts, flat, width = _starts(bits, sums), tiles.reshape(-1), np.uint64(tiles.shape[1] // LANES)
-    levels, found = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8), np.zeros((ROWS, LANES), np.int32)
+    levels, found = np.zeros(ROWS * width, np.uint8), np.zeros((ROWS, LANES), np.int32)
     made = np.empty((len(values), len(sums)), np.float32)
     asked, rows = (flat, starts), (levels, width)
     for at in range(0, len(values), ROWS):
@@ -111,9 +112,9 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
     places, firsts, ends = where
     starts, flat, width = _starts(bits, sums), tiles.reshape(-1), np.uint64(tiles.shape[1] // LANES)
     lanes = np.uint64(len(sums))
-    levels = np.zeros(ROWS * width + np.uint64(ROOM), np.uint8)
+    levels = np.zeros(ROWS * width, np.uint8)
     best, scores = np.zeros(len(scales), np.float32), np.zeros(len(firsts), np.float32)
-    of_words, last = tables[0].reshape(-1), len(factors) - 1
+    of_words, last, most = tables[0].reshape(-1), len(factors) - 1, np.uint64(max(0, len(places) - 1))
     of_row, bases = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
     of_rows, asked, rows = (of_row, bases), (flat, starts, best), (levels, width)
     codes, size, with_words = values.reshape(-1), values.shape[1], words.shape[1] > 0
@@ -137,7 +138,9 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
             for row in range(ROWS if with_words else 0):
                 here = np.uint64(min(at + row, end))
                 bases[np.uint64(row)] = np.uint64(places[_word(words, here)]) * lanes
-                near = np.uint64(places[_word(words, np.uint64(min(at + row + ROWS, last)))]) * lanes
+                # Of a document that may not have been checked for damage, so any number.
+                following_word = _word(words, np.uint64(min(at + row + ROWS, last)))
+                near = np.uint64(places[min(following_word, most)]) * lanes
                 for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
                     prefetch(of_words, near + lane)  # the table is larger than the nearest caches
             for lane in range(np.uint64(0), lanes, np.uint64(LANES)):

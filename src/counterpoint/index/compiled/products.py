@@ -127,6 +127,6 @@ def _added(builder: Any, one: Any, other: Any, together: int) -> Any:
 
 
 def _chosen(builder: Any, one: Any, other: Any, lanes: Iterable[int]) -> Any:
-    """Some lanes of two vectors; those of the second are counted from `LANES` on."""
+    """Some lanes of two vectors; those of the second are counted on from the first."""
     mask = ir.Constant(ir.VectorType(WORD, len(list(lanes))), list(lanes))
     return builder.shuffle_vector(one, other, mask)

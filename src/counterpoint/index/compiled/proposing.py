@@ -16,6 +16,8 @@ from counterpoint.index.packing import WIDTHS
 
 __all__ = ["gathered", "interactions", "levels_of", "probed"]
 
+# Imported code: a95bcec8. numba compiles anew when this file changes, but not when that does.
+
 BITS = np.array(WIDTHS)
 BITS.setflags(write=False)
 BYTES = ir.VectorType(BYTE, LANES)
@@ -48,6 +50,7 @@ def probed(bases, scales, count, probes):
     lanes = bases.shape[1]
     values = np.full((lanes, probes), np.float32(-np.inf), np.float32)
     found, least = np.zeros((lanes, probes), np.int64), np.full(lanes, np.float32(-np.inf), np.float32)
+    least[count:] = np.inf  # nothing is looked for there
     for c in range(len(bases)):
         row, over = bases[c], False
         for i in range(lanes):

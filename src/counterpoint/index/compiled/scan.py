@@ -22,6 +22,8 @@ from counterpoint.index.compiled.products import added_up, multiplied, summed
 
 __all__ = ["scan_int8", "scan_some"]
 
+# Imported code: f272c83c. numba compiles anew when this file changes, but not when that does.
+
 WIDE = 4 * LANES  # components multiplied at once
 AHEAD = 8  # rows that are prefetched
 BYTES = ir.VectorType(ir.IntType(8), WIDE)
@@ -87,7 +89,8 @@ def scan_int8(queries, scales, values, factors, halves):
     for row in range(np.uint64(len(values))):
         factor = halves[factors[row]]
         for query in range(np.uint64(len(queries))):
-            total = _product(queries, query, values, row) - surplus[query]
+            # As int32, so that a sum that was too large is right again.
+            total = np.int32(_product(queries, query, values, row) - surplus[query])
             found[query, row] = np.float32(total) * factor * scales[query]
     return found
 
@@ -108,6 +111,6 @@ def scan_some(queries, scales, values, factors, halves, rows):
             prefetch(values, soon * dim + place)
         prefetch(factors, soon)
         row = np.uint64(rows[at])
-        total = _product(queries, first, values, row) - surplus
+        total = np.int32(_product(queries, first, values, row) - surplus)
         found[at] = np.float32(total) * halves[factors[row]] * scales[0]
     return found

@@ -22,6 +22,8 @@ from counterpoint.index.compiled.products import added_up_four, multiplied, summ
 
 __all__ = ["sketched_rows"]
 
+# Imported code: f272c83c. numba compiles anew when this file changes, but not when that does.
+
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
 BLOCK = 1024  # rows whose sums are held at a time, a multiple of `ROWS`
@@ -125,7 +127,8 @@ def sketched_rows(query, signs, factors):
         query: integers, (8 b,) int8, zeros where rows have no bits; their scale; the error bound of a row
             with factor 1.
         signs: (n, b) uint8.
-        factors: (n,) float16 as uint16; finite and not negative.
+        factors: (n,) float16 as uint16; finite and not negative. Where the processor was told to flush
+            subnormal numbers to zero, those below 2^-14 count as 0.
 
     Returns:
         (n,) float32.

@@ -1,0 +1,194 @@
+"""Compare the compiled kernels with numpy on a small example, before they are used.
+
+numba keeps compiled code as long as the file of a kernel stays the same. So every kernel's file has a digest
+of what it imports. An older version may still have kept a wrong kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from counterpoint.index import proposing
+from counterpoint.index.codec import CODECS, Integral, Rounded, rounded
+from counterpoint.index.kernels import Products, documents_near, maxsim_by
+from counterpoint.index.packing import pack
+from counterpoint.index.postings import saturated
+from counterpoint.index.rotation import rotated
+from counterpoint.index.signs import sketched
+
+__all__ = ["Kernels", "agrees"]
+
+DIMS = 101, 8  # a prime, for remainders; and one of those that are multiplied without any
+ROWS = 120  # stored ones, so many that words have more than sixteen
+
+
+class Kernels(NamedTuple):
+    """The compiled kernels, see `counterpoint.index.compiled`."""
+
+    asked: Callable[..., Any]
+    maxsim: Callable[..., Any]
+    products: Callable[..., Any]
+    scan: Callable[..., Any]
+    scan_some: Callable[..., Any]
+    turn: Callable[..., Any]
+    sketched: Callable[..., Any]
+    probed: Callable[..., Any]
+    levels_of: Callable[..., Any]
+    gathered: Callable[..., Any]
+    interactions: Callable[..., Any]
+    add_postings: Callable[..., Any]
+    add_sorted: Callable[..., Any]
+    matched: Callable[..., Any]
+    saturated: Callable[..., Any]
+    halves: Float[np.ndarray, " 65536"]
+
+
+def agrees(kernels: Kernels) -> bool:
+    """Whether the kernels give numpy's scores, bit for bit."""
+    rng = np.random.default_rng(0)
+    return (
+        all(_scores_agree(kernels, rng, dim) for dim in DIMS)
+        and all(_bounds_agree(kernels, rng, width) for width in (13, 5))
+        and _candidates_agree(kernels, rng)
+        and _postings_agree(kernels, rng)
+    )
+
+
+def _scores_agree(kernels: Kernels, rng: np.random.Generator, dim: int) -> bool:
+    """The same for products, MaxSim and exact matching."""
+    offsets, query = np.array([0, 3, 3, ROWS]), rounded(rng.normal(size=(18, dim)).astype(np.float32))
+    bases, places = rng.normal(size=(18, 5)).astype(np.float32), rng.integers(0, 5, ROWS)
+    centres, owners = rng.normal(size=(18, 3)).astype(np.float32), np.repeat(np.arange(3), np.diff(offsets))
+    asked = kernels.asked(query)
+    tables = tuple(np.pad(each, ((0, 14), (0, 0))).T.copy() for each in (bases, centres))
+    for codec in (each for each in CODECS.values() if isinstance(each, Integral)):
+        arrays = codec.encode(rng.normal(size=(ROWS, dim)).astype(np.float32))
+        values, factors = arrays["values"], arrays["scales"]
+        inner = query.times(codec.integers(values, dim), codec.top) * factors.astype(np.float32)
+        packed, halves = values.view(np.uint8), factors.view(np.uint16)
+        products = kernels.products(asked, packed, halves, codec.bits, kernels.halves)[:, :18].T
+        agree = products.tobytes() == inner.tobytes()
+        for kind, floor in product((np.uint16, np.uint32, None), (False, True)):
+            found = (
+                inner + centres[:, owners] if kind is None else inner + bases[:, places] + centres[:, owners]
+            )
+            both = np.array([0, 18]), offsets
+            wanted = maxsim_by(partial(_rows_of, found * query.scales[:, None]), both, floor=floor)
+            words = np.zeros((ROWS, 0), np.uint8) if kind is None else _bytes_of(places.astype(kind))
+            used = (np.zeros_like(tables[0]) if kind is None else tables[0]), tables[1]
+            where = np.arange(5), offsets[:-1], offsets[1:]
+            stored = packed, halves, words, codec.bits
+            scores = kernels.maxsim(asked, used, stored, where, kernels.halves, floor)
+            agree &= scores.tobytes() == wanted[0].tobytes()
+        if values.dtype == np.int8:
+            agree &= _scans_agree(kernels, query, inner, (values, halves))
+            similarity = inner * query.scales[:, None]
+            rows = (query.rows.astype(np.int8), query.scales), (values, halves)
+            agree &= _matches_agree(kernels, similarity, rows, offsets)
+        if not agree:
+            return False
+    return True
+
+
+def _bytes_of(words: np.ndarray) -> np.ndarray:
+    return words.view(np.uint8).reshape(len(words), -1)
+
+
+def _scans_agree(
+    kernels: Kernels, query: Rounded, inner: Float[np.ndarray, "m n"], stored: tuple[np.ndarray, np.ndarray]
+) -> bool:
+    """The same for scans of pooled vectors."""
+    rows, wanted = query.rows.astype(np.int8), inner * query.scales[:, None]
+    scanned = kernels.scan(rows, query.scales, *stored, kernels.halves)
+    some = kernels.scan_some(rows[:1], query.scales, *stored, kernels.halves, np.array([0, 3, 3]))
+    return scanned.tobytes() == wanted.tobytes() and some.tobytes() == wanted[0, [0, 3, 3]].tobytes()
+
+
+def _bounds_agree(kernels: Kernels, rng: np.random.Generator, width: int) -> bool:
+    """The same for rotations, and for upper bounds by rows of `width` bytes."""
+    query = rounded(rng.normal(size=(18, 8 * width - 3)).astype(np.float32))
+    bits, integers = rng.integers(0, 256, (9, width), np.uint8), np.zeros(8 * width, np.int8)
+    integers[:-3] = query.rows[0]
+    factors, numbers = rng.random(9).astype(np.float16), (query.scales[0], np.float32(0.1))
+    bounds = kernels.sketched((integers, *numbers), bits, factors.view(np.uint16))
+    wanted = sketched((query.rows[0], *numbers), bits, factors)
+    turned = rotated(query.rows, kernels.turn)
+    return bounds.tobytes() == wanted.tobytes() and turned.tobytes() == rotated(query.rows).tobytes()
+
+
+def _matches_agree(
+    kernels: Kernels, similarity: Float[np.ndarray, "m n"], rows: tuple[Any, Any], offsets: np.ndarray
+) -> bool:
+    """The same for exact matching; `rows` are the query's and the stored ones, as kernels take them."""
+    asked, stored = rows[0], (*rows[1], kernels.halves)
+    words, own = np.arange(18) % 5, np.arange(ROWS) * 7 % 6
+    both, found = (np.array([0, 18]), offsets), np.zeros((2, 3), np.float32)
+    (wanted,) = maxsim_by(partial(_rows_of, similarity), both, (words, own), floor=True)
+    order, ends = np.argsort(own, kind="stable"), np.cumsum(np.bincount(own))
+    firsts, documents = ends - np.bincount(own), (offsets.view(np.uint64), documents_near(offsets))
+    for scores, kind in zip(found, (np.uint32, np.uint64), strict=True):
+        kernels.add_postings(
+            scores, asked, (order.astype(kind), firsts[words], ends[words]), stored, documents
+        )
+    lists, (values, factors, halves) = (firsts[words], ends[words]), stored
+    again = np.zeros(3, np.float32)
+    by_word = values[order], factors[order], halves
+    kernels.add_sorted(
+        again, asked, lists, by_word, np.repeat(np.arange(3), np.diff(offsets))[order].astype(np.uint32)
+    )
+    where = offsets[:-1], offsets[1:]
+    scores = kernels.matched(asked, stored, (words, own.astype(np.uint32)), where, True)
+    return all(each.tobytes() == wanted.tobytes() for each in (*found, again, scores))
+
+
+def _candidates_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
+    """The same for the kernels of the centroid first stage."""
+    bases, scales = rng.integers(-9, 40, (60, 32)).astype(np.float32), np.ones(32, np.float32)
+    similarity, sizes = bases[:, :18], rng.integers(1, 30, 60)
+    lists = [np.sort(rng.permutation(900)[:size]) for size in sizes]
+    gaps = [np.diff(each, prepend=-1) - 1 for each in lists]
+    packed, lengths = pack(np.concatenate(gaps), sizes)
+    top, arrays = similarity.max(), (packed, sizes, np.concatenate([[0], np.cumsum(lengths)]))
+    levels, probes = proposing.levels_of(similarity, top), proposing.probed(similarity, 7)
+    places, firsts = rng.integers(0, 60, 900).astype(np.uint16), np.arange(0, 900, 9)
+    found = kernels.probed(bases, scales, 18, 7)
+    wide = np.pad(levels, ((0, 0), (0, 14)))
+    return (
+        found[1] == top
+        and np.array_equal(found[0], probes)
+        and np.array_equal(kernels.levels_of(bases, scales, top)[:, :18], levels)
+        and np.array_equal(
+            kernels.gathered(wide, probes, arrays, 900),
+            proposing.gathered(levels, probes, lists.__getitem__, 900),
+        )
+        and np.array_equal(
+            kernels.interactions(wide, places, firsts, firsts + 9),
+            proposing.interactions(levels, places, firsts, firsts + 9),
+        )
+    )
+
+
+def _postings_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
+    """The same for postings of every width, with exceptions among them."""
+    count = np.array([200])
+    for most in (1, 2, 3, 9, 200, 4_000):
+        gaps, counts = rng.integers(0, most, 200), rng.integers(0, most, 200)
+        gaps[7] = counts[9] = most + 9
+        packed = np.concatenate([pack(each, count)[0] for each in (gaps, counts)])
+        norms = rng.random(int(gaps.sum()) + 200)
+        live, found = rng.random(len(norms)) < 0.9, (np.empty(200, np.int64), np.empty(200))
+        kept = kernels.saturated(packed, 200, (norms, live), found)
+        wanted = saturated(packed, 200, norms, live)
+        if any(one[:kept].tobytes() != other.tobytes() for one, other in zip(found, wanted, strict=True)):
+            return False
+    return True
+
+
+def _rows_of(similarity: Float[np.ndarray, "m n"], stored: slice) -> Products:
+    return lambda asked: similarity[asked, stored]

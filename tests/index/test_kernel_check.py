@@ -1,0 +1,120 @@
+"""What is checked before compiled kernels are used, and that they are compiled anew when they have to be."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import counterpoint.index.compiled
+from counterpoint.index import paths
+from counterpoint.index.codec import rounded
+from counterpoint.index.kernel_check import Kernels, agrees
+
+FOLDER = Path(counterpoint.index.compiled.__file__).parent
+KERNELS = sorted(path for path in FOLDER.glob("*.py") if "cache=True" in path.read_text())
+IMPORT = re.compile(r"^from (counterpoint\.\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
+LINE = "# Imported code: {}. numba compiles anew when this file changes, but not when that does."
+
+
+def imported(path):
+    """What is compiled with a kernel: the text of our own blocks, and the values of other constants."""
+    for module, names in IMPORT.findall(path.read_text()):
+        if module.startswith("counterpoint.index.compiled."):
+            block = FOLDER / f"{module.rsplit('.', 1)[1]}.py"
+            yield block.read_text()
+            yield from imported(block)
+        else:
+            for name in re.findall(r"\w+", names):
+                value = getattr(import_module(module), name)
+                if isinstance(value, int | float | tuple):
+                    yield f"{name} = {value!r}"
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.name)
+def test_a_kernel_file_changes_with_what_it_imports(path):
+    digest = hashlib.sha256("".join(sorted(set(imported(path)))).encode()).hexdigest()[:8]
+    assert LINE.format(digest) in path.read_text(), f"{path}: write {LINE.format(digest)!r}"
+
+
+def a_little_more(found):
+    """A kernel's result with another first number."""
+    if isinstance(found, tuple):
+        return (a_little_more(found[0]), *found[1:])
+    changed = found.copy()
+    changed.flat[0] += 1
+    return changed
+
+
+@pytest.mark.parametrize("name", [name for name in Kernels._fields if name not in ("asked", "halves")])
+def test_every_kernel_is_checked(name):
+    kernels = paths._loaded()
+    if kernels is None:
+        pytest.skip("numba is not installed")
+    right = getattr(kernels, name)
+    changed = {
+        "add_postings": 0,
+        "add_sorted": 0,
+        "turn": 0,
+        "saturated": -1,
+    }  # the argument that it writes to
+
+    def wrong(*asked):
+        found = right(*asked)
+        if name not in changed:
+            return a_little_more(found)
+        written = asked[changed[name]]
+        (written[1] if isinstance(written, tuple) else written).flat[0] += 1
+        return found
+
+    assert agrees(kernels)
+    assert not agrees(kernels._replace(**{name: wrong}))
+
+
+@pytest.mark.parametrize(
+    ("setting", "kernel"),
+    [("NUMBA_ENABLE_AVX=0", "compiled, portable"), ("NUMBA_DISABLE_JIT=1", "numpy")],
+)
+def test_numbas_settings_are_followed(setting, kernel, tmp_path):
+    """In a process of its own; with an instruction that numba does without, LLVM would end the process."""
+    name, _, value = setting.partition("=")
+    environment = {**os.environ, name: value, "NUMBA_CACHE_DIR": str(tmp_path)}
+    code = "from counterpoint.index.paths import described; print(described()['kernel'])"
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert found.stdout.strip() == kernel, found.stderr
+
+
+def test_a_word_of_a_document_that_was_not_asked_for_may_be_damaged():
+    """It is only prefetched, and its block may not have been checked yet."""
+    kernels = paths._loaded()
+    if kernels is None:
+        pytest.skip("numba is not installed")
+    rng, rows = np.random.default_rng(0), 40
+    values = rng.integers(-127, 128, (rows, 24), np.int8).view(np.uint8)
+    factors = np.full(rows, np.float16(0.5)).view(np.uint16)
+    words = np.zeros(rows, np.uint32)
+    query = rounded(rng.normal(size=(3, 24)).astype(np.float32))
+    tables = np.zeros((1, 16), np.float32), np.zeros((1, 16), np.float32)
+    found = []
+    for damage in (0, 2**32 - 1):
+        words[8:] = damage
+        where = np.zeros(1, np.int64), np.array([0]), np.array([8])
+        stored = values, factors, words.view(np.uint8).reshape(rows, 4), 8
+        found.append(kernels.maxsim(kernels.asked(query), tables, stored, where, kernels.halves, False))
+    assert found[0] == found[1]
+
+
+def test_a_scan_of_very_many_components_does_not_overflow():
+    kernels = paths._loaded()
+    if kernels is None:
+        pytest.skip("numba is not installed")
+    rows = np.full((1, 70_000), 127, np.int8)
+    one, half = np.ones(1, np.float32), np.ones(1, np.float16).view(np.uint16)
+    wanted = np.float32(127 * 127 * 70_000)
+    assert kernels.scan(rows, one, rows, half, kernels.halves)[0, 0] == wanted
+    assert kernels.scan_some(rows, one, rows, half, kernels.halves, np.array([0]))[0] == wanted
