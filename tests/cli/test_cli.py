@@ -224,6 +224,24 @@ def test_bad_data_names_its_file_and_line(collection, call, tmp_path):
     assert (read["documents"], read["skipped"], read["duplicates"]) == (4, 1, 1)
 
 
+def test_a_file_of_queries_has_queries(lexical, call, tmp_path):
+    file, run = tmp_path / "queries.tsv", tmp_path / "run.trec"
+    asked = ("search", lexical, "--queries", file, "-o", run, "-w", "lexical", "--json")
+    file.write_text("qid\tquery\nq1\tthe sea\nq2\t \n")
+    code, out, err = call(*asked)
+    assert code == 0 and json.loads(out)["queries"] == 2
+    assert "1 of 2 queries have no text, such as 'q2'" in err
+    file.write_text("qid\tquery\n")
+    before = run.read_bytes()
+    assert fails(call(*asked), "this file has no queries", "queries.tsv")
+    assert run.read_bytes() == before
+
+
+def test_a_group_of_commands_alone_shows_its_help(call):
+    code, _, err = call("recipe")
+    assert code == 2 and "\\n" not in err and "List, show and check recipes.\n" in err
+
+
 def test_a_bug_of_ours_is_exit_code_1(lexical, call, monkeypatch):
     monkeypatch.setattr(Index, "info", lambda self: 1 / 0)
     code, out, err = call("info", lexical)

@@ -102,6 +102,17 @@ def test_judgements_that_measure_nothing_are_noted(files, call, tmp_path):
     assert "every judged document" not in call(*arguments)[2]
 
 
+def test_a_run_of_other_documents_is_noted(files, collection, lexical, call):
+    folder, one, *_ = files
+    rows = [{"_id": query, "text": "trains"} for query in QUERIES]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    noted = "none of the documents found is judged for any query; were the documents and the judgements made"
+    code, out, err = call("evaluate", folder, "--index", lexical, "-w", "lexical", "--json")
+    assert code == 0 and json.loads(out)["measures"]["nDCG@10"] == 0 and noted in err
+    assert noted not in call("evaluate", folder, "--run", one)[2]
+    assert noted not in call("evaluate", collection, "--index", lexical, "-w", "lexical")[2]
+
+
 def test_folds_are_written_and_choose_between_runs(files, call, tmp_path):
     folder, one, two, qrels = files
     path = tmp_path / "folds.json"

@@ -141,7 +141,7 @@ def commands(place):
         (2, "fuse", a, b, "-o", "x", "--weights", f"{EVIL}=1"),
         (2, "verify", f"missing{EVIL}"),
         (2, "diagnose", f"missing{EVIL}"),
-        (1, "search", f"missing{EVIL}", "fox", "--debug"),
+        (2, "search", f"missing{EVIL}", "fox", "--debug"),
     ]  # fmt: skip
 
 

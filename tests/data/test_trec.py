@@ -144,7 +144,11 @@ def test_the_first_line_decides_the_layout(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("1\t2\t1\n", 1, r"expected four columns \(query 0 document grade\), found 3"),
+        (
+            "1\t2\t1\n",
+            1,
+            r"expected four columns \(query 0 document grade\), found 3 columns; if these are BEIR.s three",
+        ),
         ("query-id\tcorpus-id\tscore\n1\t2\n", 2, "expected three tab-separated columns .* found 2"),
         ("1 0 2 1\n1 0 2 x\n", 2, "grade must be a whole number, found 'x'"),
         ("1 0 2 1\n1 0 3 0\n1 0 2 2\n", 3, "query '1', document '2': grade 2 here and 1 above"),

@@ -223,8 +223,20 @@ def test_python_and_the_command_line_build_one_index(collection, made, tmp_path,
             for library in (named, given):
                 assert [(hit.id, hit.score) for hit in library.search(query, **asked)] == wanted
     _, out, _ = call("evaluate", collection, "--index", tmp_path / "by-shell", "--json")
-    report = named.evaluate(collection, "nDCG@10 R@100")
-    assert json.loads(out)["measures"]["nDCG@10"] == report.measures["nDCG@10"]
+    assert json.loads(out)["measures"] == named.evaluate(collection).measures
+
+
+def test_a_collection_of_other_documents_is_noticed(collection, made, tmp_path):
+    other = cp.index(["about the sea", "about a fox"], tmp_path / "i", model=made)
+    with pytest.warns(UserWarning, match="none of the documents found is judged for any query"):
+        assert set(other.evaluate(collection).measures.values()) == {0}
+
+
+@pytest.mark.parametrize("query", [5, None, {"a": "text"}, ["text", 5]])
+def test_only_texts_are_queries(query, tmp_path):
+    notes = cp.index(TEXTS, tmp_path / "i", model=None)
+    with pytest.raises(ConfigError, match="query: expected a text or a list of texts, found"):
+        notes.search(query)
 
 
 def test_defaults_are_the_same_everywhere(call):

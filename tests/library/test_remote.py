@@ -2,6 +2,7 @@
 
 import socket
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from tests.serve.conftest import DOCUMENTS
@@ -100,6 +101,9 @@ def test_what_is_wrong_is_said(serve, notes):
             remote.search("sea", kk=1)
         with pytest.raises(ConfigError, match="nope"):
             remote.search("sea", where="nope = 1")
+        for documents in ("docs.jsonl", Path("docs.jsonl"), ["a text"]):
+            with pytest.raises(ConfigError, match="expected a list of dictionaries"):
+                remote.add(documents)
     with pytest.raises(ConfigError, match="no index 'other'"):
         RemoteIndex(f"{address}/other")
     with pytest.raises(ConfigError, match="serves one, two; name one"):

@@ -130,7 +130,8 @@ def test_what_is_wrong_is_said(serve, body, status, words):
 def test_bodies_that_are_no_json_or_too_long(serve):
     client = serve(max_body=1000)
     headers = {"content-type": "application/json"}
-    assert problem(client.post(SEARCH, content=b"{", headers=headers), 422)
+    told = problem(client.post(SEARCH, content=b"{", headers=headers), 422)
+    assert told == "body: not JSON, at character 1: Expecting property name enclosed in double quotes"
     assert problem(client.post(SEARCH, content=b"\xff\xfe", headers=headers), 422)
     long = json.dumps({"query": "x" * 2000}).encode()
     assert "the most is 1,000" in problem(client.post(SEARCH, content=long, headers=headers), 413)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from counterpoint.cli.asking import Asking
-from counterpoint.cli.console import emit
+from counterpoint.cli.console import emit, note
 from counterpoint.cli.progress import progress
 from counterpoint.errors import DataError
 from counterpoint.escapes import escaped
@@ -16,10 +16,7 @@ from counterpoint.escapes import escaped
 if TYPE_CHECKING:
     from counterpoint.search import Workflow
 
-__all__ = ["DEEP", "answer_lines", "write_run"]
-
-DEEP = 1000
-"""Documents per query of a run, unless -k is given."""
+__all__ = ["answer_lines", "note_blank", "write_run"]
 
 
 def answer_lines(asking: Asking) -> None:
@@ -41,6 +38,9 @@ def write_run(asking: Asking, queries: Path, output: Path, as_json: bool) -> Non
     from counterpoint.data import read_queries
 
     texts = read_queries(queries)
+    if not texts:
+        raise DataError("this file has no queries; write one per line, an id, a tab and a text", path=queries)
+    note_blank(texts)
     searcher, options = asking.ready(), asking.options
     with progress("searching", "queries", len(texts)) as update:
         run = searcher.run(texts, options.k, workflow=cast("Workflow", options.workflow), on_progress=update)
@@ -51,6 +51,14 @@ def write_run(asking: Asking, queries: Path, output: Path, as_json: bool) -> Non
         lambda: escaped(f"{output}: {len(run):,} queries, {found:,} rows"),
         as_json,
     )
+
+
+def note_blank(queries: Mapping[str, str]) -> list[str]:
+    """Note on stderr which queries have no text; return their ids."""
+    blank = [query for query, text in queries.items() if not text.strip()]
+    if blank:
+        note(f"{len(blank)} of {len(queries)} queries have no text, such as {blank[0]!r}; they find nothing")
+    return blank
 
 
 def _lines() -> Iterator[str]:

@@ -13,6 +13,7 @@ import typer
 
 from counterpoint.cli import complete
 from counterpoint.cli import options as shared
+from counterpoint.cli.batch import note_blank
 from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import Judged, doubts, judgements_of, measure_runs
 from counterpoint.cli.outputs import check_outputs
@@ -21,7 +22,7 @@ from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text,
 from counterpoint.cli.tables import csv_table, text_table
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
-from counterpoint.library.options import BACKEND, Backend
+from counterpoint.library.options import BACKEND, DEEP, MEASURES, Backend
 
 if TYPE_CHECKING:
     from counterpoint.library import SearchOptions
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
-DEEP = 1000  # documents per query of a saved run, unless -k is given
 CROSSED = "cross-validated"  # name of the row with the runs that the folds chose
 
 
@@ -42,7 +42,7 @@ def evaluate(
     split: shared.Split = None,
     measures: Annotated[
         str, typer.Option(help="Set the measures, by their usual names", autocompletion=complete.measures)
-    ] = "nDCG@10 R@100 RR@10",
+    ] = MEASURES,
     condensed: Annotated[
         bool, typer.Option("--condensed", help="Remove unjudged documents before measuring")
     ] = False,
@@ -85,7 +85,7 @@ def evaluate(
     --workflow is hybrid, lexical, dense, words, dense-words or words-dense. `counterpoint search --help`
     explains the other options of a search.
     """
-    from counterpoint.measure import with_judging
+    from counterpoint.measure import depth_of, with_judging
     from counterpoint.search import Run
 
     if not measures.split():
@@ -109,7 +109,7 @@ def evaluate(
     names = list(
         dict.fromkeys(with_judging(measures.split(), condensed=condensed, relevant_from=relevant_from))
     )
-    depth = k or (DEEP if save_run else _depth(names))
+    depth = k or (DEEP if save_run else depth_of(names, DEEP))
     judged = judgements_of(collection, split, bare=index is None)
     note(*doubts(judged.qrels, names))
     slicings = slicings_of(slices or [], SlicingData(judged, relevant_from or 1, condensed))
@@ -157,9 +157,7 @@ def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
     from counterpoint.search import Run, Workflow
 
     queries = judged.whole("--index").queries(judged.split)
-    blank = [query for query, text in queries.items() if not text.strip()]
-    if blank:
-        note(f"{len(blank)} of {len(queries)} queries have no text, such as {blank[0]!r}; they find nothing")
+    blank = note_blank(queries)
     candidates = None if asked.rerank is None else Run.read(asked.rerank)
     options = asked.options
     with OpenIndex(asked.index, asked.model, asked.backend) as opened:
@@ -187,17 +185,6 @@ def _saved(run: Run, path: Path) -> DataError | None:
     except DataError as error:
         return error
     return None
-
-
-def _depth(measures: Sequence[str]) -> int:
-    """Documents per query that the measures need: the largest cutoff, or `DEEP` if one has none.
-
-    A condensed list is cut after unjudged documents are removed, so its run must be deep.
-    """
-    from counterpoint.measure import parse_measure
-
-    settings = [dict(parse_measure(name).params) for name in measures]
-    return max(DEEP if found.get("judged_only") else int(found.get("cutoff") or DEEP) for found in settings)
 
 
 def _too_shallow(depth: int, measures: Sequence[str]) -> Iterator[str]:

@@ -90,7 +90,7 @@ def measure_runs(
         measures: what to report.
         condensed: cutoffs of other measurements that leave unjudged documents out.
     """
-    from counterpoint.measure import evaluate, parse_measure
+    from counterpoint.measure import NOTHING_JUDGED, evaluate, nothing_judged, parse_measure
 
     settings = [dict(parse_measure(name).params) for name in measures]
     cutoffs = [found["cutoff"] for found in settings if found.get("judged_only") and "cutoff" in found]
@@ -98,6 +98,8 @@ def measure_runs(
     reports = {}
     for name, run in runs.items():
         reports[name] = report = evaluate(run, qrels, measures)
+        if nothing_judged(run, qrels):
+            note(f"{name}: {NOTHING_JUDGED}")
         if report.missing:
             note(f"{name}: {len(report.missing)} judged queries have no results; they count as empty")
         if report.ignored:

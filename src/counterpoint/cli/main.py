@@ -91,10 +91,7 @@ def _run(arguments: list[str], debug: bool) -> int:
         _show(error)
         return 2
     except CounterpointError as error:
-        if debug:
-            raise
-        _complain(*(error.faults if isinstance(error, ConfigError) else [str(error)]))
-        return 2
+        return _users(error, debug, *(error.faults if isinstance(error, ConfigError) else [str(error)]))
     except Interrupted as interrupt:
         _complain("; ".join(["interrupted", *interrupt.args]))
         return INTERRUPTED
@@ -105,17 +102,24 @@ def _run(arguments: list[str], debug: bool) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and (said := _of_the_system(error)):
+            return _users(error, debug, said)
         if debug:
             raise
-        if isinstance(error, OSError) and (said := _of_the_system(error)):
-            _complain(said)
-            return 2
         _complain(
             f"{type(error).__name__}: {error}",
             "This is a bug in counterpoint. Please report it with the output of the same command with "
             "--debug.",
         )
         return 1
+
+
+def _users(error: Exception, debug: bool, *message: str) -> int:
+    """Print an error that the user can mend, after its traceback with --debug; return the exit code."""
+    if debug:
+        show_traceback(error)
+    _complain(*message)
+    return 2
 
 
 def _of_the_system(error: OSError) -> str | None:
@@ -135,7 +139,8 @@ def _complain(message: str, *more: str) -> None:
 
 def _show(mistake: Any) -> None:
     """Print typer's message for a usage mistake; it may quote what was typed, so escape it."""
-    mistake.message = escaped(mistake.message)
+    if type(mistake).__name__ != "NoArgsIsHelpError":  # its message is the help
+        mistake.message = escaped(mistake.message)
     shown = io.StringIO()
     mistake.show(file=shown)
     print(escaped_lines(shown.getvalue()), end="", file=sys.stderr, flush=True)

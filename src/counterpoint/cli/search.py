@@ -13,11 +13,11 @@ from typer.core import TyperCommand
 
 from counterpoint.cli import options as shared
 from counterpoint.cli.asking import Asking, Explained, show
-from counterpoint.cli.batch import DEEP, answer_lines, write_run
+from counterpoint.cli.batch import answer_lines, write_run
 from counterpoint.cli.console import Json, emit, note
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.errors import ConfigError
-from counterpoint.library.options import BACKEND, SearchOptions
+from counterpoint.library.options import BACKEND, DEEP, SearchOptions
 
 __all__ = ["app", "search"]
 

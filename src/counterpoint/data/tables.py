@@ -20,6 +20,7 @@ __all__ = ["TableFile", "TableLayout", "is_colbert", "read_queries", "read_query
 TableLayout = Literal["msmarco", "colbert"]
 
 COLUMNS = {"msmarco": "id and text", "colbert": "id, text and perhaps title"}
+QUERY_IDS, QUERY_TEXTS = ("qid", "id", "_id", "query_id", "query-id"), ("query", "text", "question")
 HEADER = ["id", "text", "title"]  # first line of DPR's file of Wikipedia passages, which ColBERT reads
 
 
@@ -79,6 +80,8 @@ def is_colbert(path: Path, policy: ReadPolicy) -> bool:
 def read_queries(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, str]:
     r"""Query texts by id from `.jsonl[.gz]` (BEIR, Tevatron) or tab-separated `id\ttext` lines.
 
+    A first line such as `qid\tquery` or `id\ttext` is a header.
+
     Raises:
         DataError: a line does not fit, or an id is blank or repeated.
     """
@@ -117,4 +120,11 @@ def _tab_separated(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, s
                     path=path,
                     line=number,
                 )
+            if number == 1 and _names_columns(*columns):
+                continue
             yield number, columns[0], columns[1], {}
+
+
+def _names_columns(first: str, second: str) -> bool:
+    """Whether the first line of a file of queries is a header."""
+    return first.strip().lower() in QUERY_IDS and second.strip().lower() in QUERY_TEXTS

@@ -93,7 +93,11 @@ def read_qrels(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, 
             wanted = (3, "three tab-separated columns (query document grade), as in the header")
             continue
         if len(columns) != wanted[0]:
-            raise DataError(f"expected {wanted[1]}, found {len(columns)} columns", path=path, line=number)
+            raise DataError(
+                f"expected {wanted[1]}, found {len(columns)} columns{_advice(line, qrels)}",
+                path=path,
+                line=number,
+            )
         query, document, grade = columns[0], columns[-2], _grade(columns[-1], path, number)
         grades = qrels.setdefault(query, {})
         if grades.setdefault(document, grade) != grade:
@@ -104,6 +108,13 @@ def read_qrels(path: str | Path, policy: ReadPolicy | None = None) -> dict[str, 
                 line=number,
             )
     return qrels
+
+
+def _advice(line: str, before: Qrels) -> str:
+    """What to do about a line that has BEIR's three columns, if the file has no header."""
+    if before or len(line.split("\t")) != 3:
+        return ""
+    return r"; if these are BEIR's three, write the line query-id\tcorpus-id\tscore above them"
 
 
 def write_qrels(qrels: Qrels, path: str | Path, *, layout: QrelsLayout = "trec") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -18,7 +19,7 @@ from counterpoint.index import Index
 from counterpoint.library.asked import changed, settings_of
 from counterpoint.library.changeable import Changeable
 from counterpoint.library.keywords import RunKeywords, with_names
-from counterpoint.library.options import BACKEND, CACHED_QUERIES, Backend, SearchOptions
+from counterpoint.library.options import BACKEND, CACHED_QUERIES, DEEP, MEASURES, Backend, SearchOptions
 from counterpoint.library.remembered import Remembered
 from counterpoint.library.remote import RemoteIndex, is_address
 from counterpoint.library.searchable import Searchable, options_of
@@ -168,7 +169,7 @@ class OpenIndex(Searchable, Changeable):
         return search(self.searcher(options))
 
     @with_names(RunKeywords)
-    def run(self, queries: Mapping[str, str], k: int = 1000, **asked: Unpack[RunKeywords]) -> Run:
+    def run(self, queries: Mapping[str, str], k: int = DEEP, **asked: Unpack[RunKeywords]) -> Run:
         """Rank documents for many queries (id to text); `asked` as for `search`, except `explain`."""
         options = options_of(k, asked, RunKeywords)
         workflow = cast("Workflow", options.workflow)
@@ -183,10 +184,10 @@ class OpenIndex(Searchable, Changeable):
     def evaluate(
         self,
         collection: Collection | str | Path,
-        measures: str | Sequence[str] = "nDCG@10 R@100",
+        measures: str | Sequence[str] = MEASURES,
         *,
         split: str | None = None,
-        k: int = 1000,
+        k: int | None = None,
         **asked: Unpack[RunKeywords],
     ) -> Report:
         """Search for a collection's queries and measure the results against its judgements.
@@ -195,7 +196,7 @@ class OpenIndex(Searchable, Changeable):
             collection: a collection with queries and judgements, or its location.
             measures: names of measures.
             split: the split of the judgements; optional if there is one split, or one called "test".
-            k: documents kept for each query.
+            k: documents found for each query; by default, as many as the measures need.
             asked: as for `run`.
 
         Raises:
@@ -203,13 +204,18 @@ class OpenIndex(Searchable, Changeable):
             DataError: the collection cannot be read, or does not have the split.
         """
         from counterpoint.data import open_collection
-        from counterpoint.measure import evaluate
+        from counterpoint.measure import NOTHING_JUDGED, depth_of, evaluate, nothing_judged
         from counterpoint.measure.judgements import only_split
 
-        options_of(k, asked, RunKeywords)  # report a wrong name before anything is read
+        names = measures.split() if isinstance(measures, str) else measures
+        depth = depth_of(names, DEEP) if k is None else k
+        options_of(depth, asked, RunKeywords)  # report a wrong name before anything is read
         found = open_collection(collection) if isinstance(collection, str | Path) else collection
         named = split or only_split(found)
-        return evaluate(self.run(found.queries(named), k, **asked), found.qrels(named), measures)
+        run, qrels = self.run(found.queries(named), depth, **asked), found.qrels(named)
+        if nothing_judged(run, qrels):
+            warnings.warn(NOTHING_JUDGED, stacklevel=2)
+        return evaluate(run, qrels, names)
 
     @override
     def document(self, name: str) -> dict[str, Any]:

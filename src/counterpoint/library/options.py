@@ -17,7 +17,9 @@ __all__ = [
     "AUTO_MODEL",
     "BACKEND",
     "CACHED_QUERIES",
+    "DEEP",
     "DEFAULT_MODEL",
+    "MEASURES",
     "AddOptions",
     "Backend",
     "BuildOptions",
@@ -33,6 +35,12 @@ Backend = Literal["auto", "onnx", "torch"]
 """What encodes queries. auto: the ONNX graph exported with the index, or the model with torch if there is no
 graph. onnx: the graph, or an error. torch: the model."""
 BACKEND: Backend = "auto"
+
+DEEP = 1000
+"""Documents per query of a run."""
+
+MEASURES = "nDCG@10 R@100 RR@10"
+"""What `evaluate` measures unless it is told otherwise."""
 
 CACHED_QUERIES = 256
 """Queries whose vectors an open index caches; 30 kB each for the default model's median query."""

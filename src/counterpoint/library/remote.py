@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, Unpack, final
 from urllib.parse import quote, urlsplit
 
@@ -93,8 +94,14 @@ class RemoteIndex(Searchable):
         """Add documents, `TOGETHER` per commit; return how many.
 
         Raises:
+            ConfigError: documents are not a list, such as the path of a file.
             DataError: an id exists already and `replace` is not set, or a document is malformed.
         """
+        if isinstance(documents, str | PathLike) or not all(isinstance(each, Mapping) for each in documents):
+            raise ConfigError(
+                "documents: expected a list of dictionaries, as a server cannot read your files; "
+                "counterpoint.data.open_collection(path).documents() reads them"
+            )
         added = 0
         for at in range(0, len(documents), TOGETHER):
             body = {"documents": list(map(dict, documents[at : at + TOGETHER])), "replace": replace}

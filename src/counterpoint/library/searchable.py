@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from counterpoint.errors import ConfigError
 from counterpoint.library.keywords import SearchKeywords, check_keywords, with_names
 from counterpoint.library.options import SearchOptions
 
@@ -62,6 +63,8 @@ class Searchable(ABC):
         if isinstance(query, str):
             (answer,) = self._answers([query], options)
             return answer
+        if not isinstance(query, list | tuple) or not all(isinstance(text, str) for text in query):
+            raise ConfigError(f"query: expected a text or a list of texts, found {query!r}")
         return self._answers(query, options)
 
 

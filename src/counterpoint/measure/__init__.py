@@ -6,7 +6,7 @@ from counterpoint.measure.compare import CompareSettings, Comparison, Pair, comp
 from counterpoint.measure.compared import comparison_data, comparison_tables
 from counterpoint.measure.complements import shared_tables, slices_table, wins_table
 from counterpoint.measure.effects import Effect, Summary, random_effects, standardised_mean_difference
-from counterpoint.measure.evaluate import Report, evaluate
+from counterpoint.measure.evaluate import NOTHING_JUDGED, Report, evaluate, nothing_judged
 from counterpoint.measure.folds import (
     CrossValidation,
     Fold,
@@ -16,7 +16,7 @@ from counterpoint.measure.folds import (
     write_folds,
 )
 from counterpoint.measure.holes import condense, with_judging
-from counterpoint.measure.names import parse_measure
+from counterpoint.measure.names import depth_of, parse_measure
 from counterpoint.measure.over_slices import means_over, wins_over
 from counterpoint.measure.overlap import Overlap, Shared, share_of
 from counterpoint.measure.significance import (
@@ -43,6 +43,7 @@ from counterpoint.measure.tables import Cell, Table, as_latex, as_markdown, as_t
 from counterpoint.measure.tuning import Tuned, TunedShares, all_shares, tune_shares, tune_weight
 
 __all__ = [
+    "NOTHING_JUDGED",
     "Adversary",
     "Cell",
     "CompareSettings",
@@ -73,11 +74,13 @@ __all__ = [
     "comparison_tables",
     "condense",
     "cross_validate",
+    "depth_of",
     "evaluate",
     "has_answer",
     "holm",
     "judged_by_answers",
     "means_over",
+    "nothing_judged",
     "paired_t_test",
     "parse_measure",
     "perturb",

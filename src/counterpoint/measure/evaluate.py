@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 
     from counterpoint.data import Collection
 
-__all__ = ["Report", "evaluate"]
+__all__ = ["NOTHING_JUDGED", "Report", "evaluate", "nothing_judged"]
 
 Grades = dict[str, dict[str, int]]
 Results = dict[str, dict[str, float]]
 Values = dict["Measure", dict[str, float]]
 OF_JUDGEMENTS = ("NumQ", "NumRel")  # measures that need no results
+NOTHING_JUDGED = (
+    "none of the documents found is judged for any query; were the documents and the judgements made from "
+    "one corpus?"
+)
+"""What to say of a run for which `nothing_judged` is true."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +172,12 @@ def evaluate(
         (query for query in judged if query not in results[False]),
         (query for query in run if query not in judged),
     )
+
+
+def nothing_judged(run: Run, qrels: Qrels) -> bool:
+    """Whether a run has documents, and none of them is judged for any query: it may be of another corpus."""
+    found = {document for query in run for document, _ in run[query]}
+    return bool(found) and not any(found & grades.keys() for grades in qrels.values())
 
 
 def _results(run: Run, judged: Grades) -> Results:

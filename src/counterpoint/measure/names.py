@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ir_measures import Measure
     from ir_measures.measures import ParamInfo
 
-__all__ = ["HIGHEST_GRADE", "known_measures", "parse_measure", "with_values"]
+__all__ = ["HIGHEST_GRADE", "depth_of", "known_measures", "parse_measure", "with_values"]
 
 HIGHEST_GRADE = 10_000
 """For every query, trec_eval keeps a table as long as the highest grade."""
@@ -79,6 +79,16 @@ def parse_measure(text: str) -> Measure:
         shown = f"{found}{tail}" if tail.startswith("@") else _shown(found)
         hint = f"did you mean '{shown}'?"
     raise ConfigError(f"unknown measure {text!r}; {hint}")
+
+
+def depth_of(measures: Sequence[str], deep: int) -> int:
+    """Documents per query that measures need: the largest cutoff, or `deep` if one has none.
+
+    A condensed list is cut after unjudged documents are removed, so its run must be deep.
+    """
+    settings = [dict(parse_measure(name).params) for name in measures]
+    needed = (deep if found.get("judged_only") else int(found.get("cutoff") or deep) for found in settings)
+    return max(needed, default=deep)
 
 
 def known_measures() -> list[str]:

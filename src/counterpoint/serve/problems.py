@@ -70,9 +70,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        faults = [
-            {"at": ".".join(map(str, fault["loc"])), "detail": fault["msg"]} for fault in error.errors()
-        ]
+        faults = [_fault(**fault) for fault in error.errors()]
         shown = "; ".join(f"{fault['at']}: {fault['detail']}" for fault in faults[:5])
         return response_of(HTTPStatus.UNPROCESSABLE_ENTITY, shown, errors=faults)
 
@@ -88,6 +86,13 @@ def install(app: FastAPI) -> None:
         return response_of(
             HTTPStatus.INTERNAL_SERVER_ERROR, "an error of the server; its log has the request id"
         )
+
+
+def _fault(type: str, loc: tuple[str | int, ...], msg: str, **more: Any) -> dict[str, str]:
+    """What is wrong with a request, and where; `more` are other members of the validator's error."""
+    if type == "json_invalid":
+        return {"at": str(loc[0]), "detail": f"not JSON, at character {loc[-1]}: {more['ctx']['error']}"}
+    return {"at": ".".join(map(str, loc)), "detail": msg}
 
 
 def _status(error: CounterpointError) -> HTTPStatus:
