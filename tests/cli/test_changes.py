@@ -68,6 +68,21 @@ def test_deletes_by_condition_and_from_standard_input(lexical, new, capsys, monk
     assert names(lexical) == {"shark", "empty"}
 
 
+def test_several_conditions_must_all_hold(collection, lexical, new, capsys):
+    both = "--where", "year > 1990", "--where", "year = 1999 or year = 1800"
+    assert main(["replace", str(lexical), str(new)]) == 0
+    assert [hit["id"] for hit in said(capsys, "search", lexical, "fox sea", *both)["hits"]] == ["fox"]
+    assert said(capsys, "export", lexical, "-o", lexical.parent / "e", *both)["documents"] == 1
+    evaluated = "evaluate", collection, "--index", lexical, "-w", "lexical", "--measures", "P@1"
+    assert said(capsys, *evaluated, "--where", "year = 1999")["measures"]["P@1"] > 0
+    neither = "--where", "year = 2020", "--where", "year = 1999"
+    assert said(capsys, *evaluated, *neither)["measures"]["P@1"] == 0
+    halves = "--where", "year = 1) or (year = 1999", "--where", "year > 1990"
+    assert "cannot be parsed" in refused(capsys, "delete", lexical, *halves)
+    assert said(capsys, "delete", lexical, *both)["deleted"] == 1
+    assert names(lexical) == {"shark", "whale", "train", "empty"}
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from counterpoint.cli.console import Json, emit
-from counterpoint.cli.options import Compact, IndexFolder, Where
+from counterpoint.cli.options import Compact, IndexFolder, Where, condition_of
 from counterpoint.errors import ConfigError
 
 __all__ = ["delete"]
@@ -30,14 +30,15 @@ def delete(
     from counterpoint.index.disk_usage import counted_text
     from counterpoint.library import OpenIndex
 
-    if not ids and where is None:
+    condition = condition_of(where)
+    if not ids and condition is None:
         raise ConfigError("name the documents to delete, by their IDs or by a condition (--where)")
-    if ids and where is not None:
+    if ids and condition is not None:
         raise ConfigError("name documents by their IDs or by a condition (--where), not by both")
     with OpenIndex(index) as opened:
-        named = None if where is not None else _ids(ids or [])
+        named = None if condition is not None else _ids(ids or [])
         with opened.writing(compact=compact) as changes:
-            deleted = changes.delete(named, where=where, missing_ok=missing_ok)
+            deleted = changes.delete(named, where=condition, missing_ok=missing_ok)
         info = opened.index.disk_usage()
         result = {
             "index": str(index), "deleted": deleted, "documents": info["documents"],

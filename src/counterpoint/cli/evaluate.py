@@ -118,7 +118,8 @@ def evaluate(
     if index is not None:
         options = shared.asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
         note(*_too_shallow(depth, names))
-        asked = Asked(index, replace(options, k=depth, probes=probes, where=where), rerank, model, backend)
+        options = replace(options, k=depth, probes=probes, where=shared.condition_of(where))
+        asked = Asked(index, options, rerank, model, backend)
         found, extra = _search(asked, judged)
         runs = {str(index): found}
         late = None if save_run is None else _saved(found, save_run)

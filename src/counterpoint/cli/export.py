@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from counterpoint.cli.console import Json, emit
-from counterpoint.cli.options import IndexFolder, Where
+from counterpoint.cli.options import IndexFolder, Where, condition_of
 from counterpoint.cli.progress import progress
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
@@ -52,8 +52,9 @@ def export(
     from counterpoint.index.disk_usage import counted_text
     from counterpoint.library.index_export import export_index
 
+    condition = condition_of(where)
     if engine is not None:
-        if vectors or where is not None:
+        if vectors or condition is not None:
             raise ConfigError("--to exports all documents with vectors; leave --vectors and --where out")
         place = {"url": url, "folder": output, "name": name, "overwrite": overwrite}
         with Index(index) as opened:
@@ -63,9 +64,9 @@ def export(
         raise ConfigError("give the folder to write with -o FOLDER, or an engine with --to")
 
     with Index(index) as opened:
-        total = len(opened) if where is None else int(opened.matching(where).sum())
+        total = len(opened) if condition is None else int(opened.matching(condition).sum())
         with progress("exporting", "documents", total) as update:
-            options = ExportOptions(vectors=vectors, where=where, overwrite=overwrite)
+            options = ExportOptions(vectors=vectors, where=condition, overwrite=overwrite)
             result = export_index(opened, output, options, update)
     emit(
         {"index": str(index), **result},

@@ -37,6 +37,7 @@ __all__ = [
     "Where",
     "WorkflowName",
     "asked_of",
+    "condition_of",
     "cutoffs_of",
 ]
 
@@ -71,9 +72,11 @@ Probes = Annotated[
     typer.Option("--probes", min=1, help="Set the lists probed per query token (default: the index's)"),
 ]
 Where = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        "--where", metavar="CONDITION", help="Filter by metadata: \"year >= 2020 and lang in ('en', 'de')\""
+        "--where",
+        metavar="CONDITION",
+        help="Filter by metadata: \"year >= 2020 and lang in ('en', 'de')\" (repeated: all must hold)",
     ),
 ]
 WorkflowName = Annotated[
@@ -123,6 +126,21 @@ def cutoffs_of(text: str, option: str) -> list[int]:
             f"{shown!r}"
         )
     return sorted(set(map(int, words)))
+
+
+def condition_of(where: list[str] | None) -> str | None:
+    """Join the conditions of a repeated --where with `and`; None without any.
+
+    Raises:
+        ConfigError: one of several is not a condition by itself.
+    """
+    if not where or len(where) == 1:
+        return where[0] if where else None
+    from counterpoint.index.where import names_in
+
+    for each in where:
+        names_in(each)  # in parentheses, `a) or (b` would pass
+    return " and ".join(f"({each})" for each in where)
 
 
 def asked_of(

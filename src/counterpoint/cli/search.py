@@ -90,7 +90,7 @@ def search(
     from counterpoint.library import OpenIndex
 
     options = shared.asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
-    options = replace(options, k=k, probes=probes, where=where)
+    options = replace(options, k=k, probes=probes, where=shared.condition_of(where))
     asked = {"QUERY": query, "--explain": None if explain == "no" else explain, "--html": html, "-o": output}
     _check(asked, queries, json)
     with OpenIndex(index, model, backend) as opened:
