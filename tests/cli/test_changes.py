@@ -129,12 +129,32 @@ def test_counts_of_passages_are_called_that(lexical, tmp_path, capsys):
     assert capsys.readouterr().out.startswith("1 document added; the index now has 5 documents\n")
     arguments = [str(lexical), str(path), "--passage-words", "15", "--no-compact"]
     assert main(["replace", *arguments]) == 0
-    said = "4 passages added, 1 replaced; the index now has 5 documents in 8 passages\n"
+    said = "1 document replaced, 0 new (4 passages); the index now has 5 documents in 8 passages\n"
     assert capsys.readouterr().out == said
     assert main(["delete", str(lexical), "fox", "--no-compact"]) == 0
     assert main(["info", str(lexical)]) == 0
     assert "deleted passages still on disk: 1" in capsys.readouterr().out
     assert main(["compact", str(lexical)]) == 0 and "1 to 0 deleted passages" in capsys.readouterr().out
+
+
+def test_what_replace_did_is_told(tmp_path, capsys):
+    """Without --id the ids are other ones, and all documents are new."""
+    table, folder = tmp_path / "t.csv", tmp_path / "t.index"
+    table.write_text("nr,note\n7,A note on whales.\n8,A note on trains.\n")
+    fields = "--id", "nr", "--text", "note"
+    assert main(["index", str(table), "-o", str(folder), "--model", "none", *fields]) == 0
+    capsys.readouterr()
+    table.write_text("nr,note\n7,A note on sharks.\n9,A note on ships.\n")
+    assert main(["replace", str(folder), str(table), *fields]) == 0
+    out, err = capsys.readouterr()
+    assert out == "1 document replaced, 1 new; the index now has 3 documents\n"
+    assert "no document was replaced" not in err
+    assert main(["replace", str(folder), str(table)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "0 documents replaced, 2 new; the index now has 5 documents\n"
+    assert "no document was replaced" in err and "--id" in err
+    found = said(capsys, "replace", folder, table, *fields)
+    assert (found["added"], found["replaced"], found["new"]) == (2, 2, 0)
 
 
 def test_info_says_what_changes_left(lexical, new, capsys):

@@ -14,6 +14,11 @@ from counterpoint.library.options import AddOptions
 
 __all__ = ["add", "replace"]
 
+NONE_REPLACED = (
+    "no document was replaced, as the index had none of these ids; if it was built with --id, --title or "
+    "--text, give them again"
+)
+
 
 def _command(replaces: bool, line: str) -> Callable[..., None]:
     """Make a command that adds documents; `add` and `replace` have the same options."""
@@ -68,20 +73,24 @@ def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, b
         if opened.index.layouts:
             with loading((opened.index.manifest.model or {}).get("name")):
                 _ = opened.model  # load it here, so that a terminal shows a note
-        before = len(opened)
         with (
             progress("adding", units_of(opened.index.disk_usage()), reading.size) as update,
             opened.writing(update, compact=compact) as changes,
         ):
             added = changes.read(reading, replace=options.replace)
         note(reading.report.summary(), *told(reading.report, reading.decided))
+        replaced, new = changes.replaced, reading.report.documents - changes.replaced
+        if options.replace and new and not replaced:
+            note(NONE_REPLACED)
         info = opened.index.disk_usage()
-        replaced = before + added - len(opened)
         result = {
-            "index": str(index), "added": added, "replaced": replaced, "documents": info["documents"],
-            "passages": info["passages"], "deleted": info["deleted"], "segments": info["segments"],
-            "read": asdict(reading.report),
+            "index": str(index), "added": added, "replaced": replaced, "new": new,
+            "documents": info["documents"], "passages": info["passages"], "deleted": info["deleted"],
+            "segments": info["segments"], "read": asdict(reading.report),
         }  # fmt: skip
-        lost = f", {replaced:,} replaced" if replaced else ""
-        what = f"{counted(added, units_of(info).removesuffix('s'))} added{lost}"
+        written = counted(added, units_of(info).removesuffix("s"))
+        what = f"{written} added"
+        if options.replace:
+            cut = f" ({written})" if added != replaced + new else ""
+            what = f"{counted(replaced, 'document')} replaced, {new:,} new{cut}"
         emit(result, lambda: f"{what}; the index now has {counted_text(info)}", json)

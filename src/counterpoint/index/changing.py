@@ -70,7 +70,11 @@ def changing(
 
 @final
 class Change:
-    """Changes to an index, applied in the order of the calls. Made by `changing`."""
+    """Changes to an index, applied in the order of the calls. Made by `changing`.
+
+    Attributes:
+        replaced: number of documents that `add` replaced, passages not counted.
+    """
 
     def __init__(
         self, index: Index, load: Callable[[], TextModel | None], on_progress: Callable[[int], None]
@@ -80,6 +84,7 @@ class Change:
         self._added: list[Added] = []
         self._end = index.end if index.order is None else int(index.order.max(initial=-1)) + 1
         self._longer = 0
+        self.replaced = 0
 
     def add(self, documents: Iterable[Document], *, replace: bool = False) -> int:
         """Add documents from a stream. The passages of one document must follow each other.
@@ -211,8 +216,10 @@ class Change:
             found = self._found([*wanted, *rows])
             mine.update(wholes)
             if found and replace:
-                self._refuse_passages({name: found[name] for name in wanted if name in found})
-                self._drop([found[name] for name in wanted if name in found])
+                before = {name: found[name] for name in wanted if name in found}
+                self._refuse_passages(before)
+                self._drop(before.values())
+                self.replaced += len(before)
                 found = self._found(rows)
             if found:
                 names = _told(list(found))

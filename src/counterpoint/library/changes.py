@@ -31,6 +31,11 @@ class Changes:
     def __init__(self, change: Change, index: Index):
         self._change, self._index = change, index
 
+    @property
+    def replaced(self) -> int:
+        """Number of documents replaced so far, passages not counted."""
+        return self._change.replaced
+
     @with_names(AddKeywords)
     def add(self, source: Any, **settings: Unpack[AddKeywords]) -> int:
         """Add documents; return how many (passages, if documents were cut).
