@@ -242,6 +242,25 @@ def test_a_group_of_commands_alone_shows_its_help(call):
     assert code == 2 and "\\n" not in err and "List, show and check recipes.\n" in err
 
 
+def test_misspelt_metadata_with_a_type(call, tmp_path):
+    (tmp_path / "t.csv").write_text("id,text,year\na,A cat.,1999\n")
+    (tmp_path / "t.jsonl").write_text('{"id": "a", "text": "A cat.", "year": 1999}\n')
+    (tmp_path / "files").mkdir()
+    for name, text in (("t.csv", "text,year\nA cat.,1999\n"), ("u.csv", "text\nA dog.\n")):
+        (tmp_path / "files" / name).write_text(text)
+    both, told = ("--metadata", "year:int,yeer:int"), "no document has the metadata field 'yeer'\n"
+    for how in (("-o", tmp_path / "i", "--model", "none"), ("--dry-run",)):
+        result = call("index", tmp_path / "t.csv", *how, *both)
+        assert fails(result, "no column 'yeer' for the metadata; there are 'id', 'text', 'year'")
+        for source in ("t.jsonl", "files"):
+            code, out, err = call("index", tmp_path / source, *how, "--overwrite", *both)
+            assert (
+                code == 0 and told in (out if how == ("--dry-run",) else err) and "'year'\n" not in out + err
+            )
+    code, out, _ = call("index", tmp_path / "t.jsonl", "--dry-run", "--json", *both)
+    assert json.loads(out)["read"]["absent"] == ["yeer"]
+
+
 def test_a_bug_of_ours_is_exit_code_1(lexical, call, monkeypatch):
     monkeypatch.setattr(Index, "info", lambda self: 1 / 0)
     code, out, err = call("info", lexical)

@@ -313,6 +313,24 @@ def test_an_index_of_an_earlier_preset_is_searched_with_it(preset, tmp_path):
             assert opened.model.fingerprint() != load_model(preset).fingerprint()
 
 
+@pytest.mark.parametrize("source", ["csv", "pandas"])
+def test_a_table_must_have_the_metadata_with_a_type(source, tmp_path):
+    table = frame("pandas") if source == "pandas" else tmp_path / "t.csv"
+    if source == "csv":
+        table.write_text("key,head,body,n\na,One,a cat,1\n")
+    with pytest.raises(
+        DataError, match="no column 'm' for the metadata; there are 'key', 'head', 'body', 'n'"
+    ):
+        cp.index(table, tmp_path / "i", model=None, metadata="n:int,m:int")
+
+
+def test_metadata_with_a_type_that_no_record_has_is_told(tmp_path):
+    rows = [{"text": "a cat"}, {"text": "a dog", "n": 1}]
+    with pytest.warns(UserWarning) as told:
+        cp.index(rows, tmp_path / "i", model=None, metadata="n:int,m:int").close()
+    assert [str(each.message) for each in told] == ["no document has the metadata field 'm'"]
+
+
 def test_a_condition_on_metadata_from_table_to_hits(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("id,text,year,lang\n1,a whale,2001,en\n2,a whale,2015,de\n3,a whale,,en\n")

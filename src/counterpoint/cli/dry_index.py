@@ -44,7 +44,7 @@ def tell(source: str, chosen: BuildOptions, json: bool) -> None:
 
 
 def told(report: ReadReport, before: Iterable[str] = ()) -> list[str]:
-    """Lines with the decisions about files, and with what could not be read.
+    """Lines with the decisions about files, what could not be read, and metadata that no document has.
 
     Args:
         report: of all that was read.
@@ -53,7 +53,7 @@ def told(report: ReadReport, before: Iterable[str] = ()) -> list[str]:
     decisions = [line for line in report.decisions if line not in set(before)]
     unread = [f"not read: {line}" for line in report.not_read]
     more = report.unreadable - len(report.not_read)
-    return [*_few(decisions), *_few(unread, more), *report.notes]
+    return [*_few(decisions), *_few(unread, more), *report.notes, *report.lacks()]
 
 
 def _lines(source: str, found: Survey) -> Iterator[str]:

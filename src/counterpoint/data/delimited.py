@@ -71,6 +71,7 @@ def table_of(path: Path, fields: Fields, reader: Reader) -> Table:
         raise DataError(f"two columns are named {twice[0]!r}; rename one", path=path, line=1)
     try:
         columns = fields.resolve(names)
+        fields.check_declared(names)
     except DataError as error:
         raise DataError(str(error), path=path, line=1) from error
     if columns.text is None and len(names) == 1:

@@ -29,12 +29,15 @@ class Fields:
         title: of the title; if None, "title" or another usual name.
         text: of the text; if None, a usual name: "text", "contents", "content", "body", ….
         metadata: those to keep as metadata; all others if None.
+        declared: metadata with a declared type. A table must have them; records and files of a folder may
+            lack them.
     """
 
     id: str | None = None
     title: str | None = None
     text: str | None = None
     metadata: tuple[str, ...] | None = None
+    declared: tuple[str, ...] = ()
 
     @property
     def placed(self) -> bool:
@@ -65,9 +68,7 @@ class Fields:
                     f"no {what} {name!r} for the {option}; there are {listed(names)}. "
                     f"Name another (--{option}, {option}=)"
                 )
-        there = list(names if inside is None else inside)
-        if missing := [name for name in self.metadata or () if name not in there]:
-            raise DataError(f"no {what} {missing[0]!r} for the metadata; there are {listed(there)}")
+        _check_metadata(self.metadata or (), list(names if inside is None else inside), what)
         taken = {self.id, self.title, self.text}
         usual = {}
         for name in names:
@@ -80,6 +81,14 @@ class Fields:
             )
         }  # fmt: skip
         return Columns(tuple(names), **found, metadata=self.metadata)
+
+    def check_declared(self, columns: Sequence[str]) -> None:
+        """Check that a table has the metadata with a declared type.
+
+        Raises:
+            DataError: a column is missing.
+        """
+        _check_metadata(self.declared, columns, "column")
 
 
 @final
@@ -162,6 +171,11 @@ def chosen(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Some keys of a record, None for those that it lacks."""
     there = flat(row)
     return {name: there.get(name) for name in names}
+
+
+def _check_metadata(names: Iterable[str], there: Sequence[str], what: str) -> None:
+    if missing := [name for name in names if name not in there]:
+        raise DataError(f"no {what} {missing[0]!r} for the metadata; there are {listed(there)}")
 
 
 def _joined(row: Mapping[str, Any]) -> str:

@@ -31,9 +31,13 @@ def items_of(given: Any, fields: Fields | None = None, policy: ReadPolicy | None
 
     Raises:
         ConfigError: it is none of these.
+        DataError: a frame lacks a column with a declared type.
     """
     rows, size = _rows(given)
-    return Collection(Items(rows, size, fields or Fields()), policy or ReadPolicy())
+    fields = fields or Fields()
+    if rows is not given:
+        fields.check_declared(list(given.columns))
+    return Collection(Items(rows, size, fields), policy or ReadPolicy())
 
 
 @final

@@ -81,6 +81,7 @@ class ReadReport:
         left_out: files and folders excluded by choice (hidden, in `.gitignore`, excluded, …).
         decisions: the first decisions about files: columns, delimiters, encodings.
         notes: the first lines, rows and texts that were skipped or changed, each with file and line.
+        absent: metadata fields with a declared type that no document has.
     """
 
     documents: int = 0
@@ -99,6 +100,7 @@ class ReadReport:
     left_out: dict[str, int] = field(default_factory=dict)
     decisions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
 
     def count(self, document: Document, last: str | None) -> str:
         """Count a yielded item and return the id of its document; `last` is the previous document's id."""
@@ -157,6 +159,10 @@ class ReadReport:
         found = [f"{counted(self.unreadable, 'file')} could not be read"] * bool(self.unreadable)
         found += [f"{counted(self.skipped, 'row')} skipped"] * bool(self.skipped)
         return "\n  ".join([", ".join(found), *self.not_read[:SHOWN_NOTES], *self.notes]) if found else ""
+
+    def lacks(self) -> list[str]:
+        """A line for each declared metadata field that no document has."""
+        return [f"no document has the metadata field {name!r}" for name in self.absent]
 
     def why_nothing(self) -> str:
         """Why there is no document, as far as known, to append to a message."""

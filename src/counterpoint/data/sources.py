@@ -145,7 +145,8 @@ def _source(path: Path, format: Format, asked: _Asked) -> Source:
             if kind_of(path) is None and path.suffix:
                 raise ConfigError(f"{path}: the format 'files' does not read {path.suffix!r}")
             asked.check(path, format=True, fields=kind_of(path) == "rows")
-        return Files(path, asked.passage_words, asked.fields, asked.choice)
+        fields = replace(asked.fields, declared=()) if path.is_dir() else asked.fields
+        return Files(path, asked.passage_words, fields, asked.choice)
     asked.check(
         path, format=True, fields=format == "rows", metadata=format in ("beir", *get_args(RecordLayout))
     )

@@ -56,6 +56,7 @@ def index(
 
     Warns:
         UserWarning: files of a folder, or rows of files, were skipped because they could not be read.
+        UserWarning: no document has a metadata field with a declared type.
         UserWarning: documents are longer than the model reads.
         UserWarning: vectors of an exported index are not used, or lose precision.
 
@@ -71,6 +72,8 @@ def index(
     build.run(on_progress)
     if lost := build.reading.report.lost():
         warnings.warn(lost, stacklevel=2)
+    for line in build.reading.report.lacks():
+        warnings.warn(line, stacklevel=2)
     made = OpenIndex(path, build.model)
     if cut := cut_text(made.index.disk_usage()):
         warnings.warn(cut.replace("--passage-words", "passage_words"), stacklevel=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -34,6 +34,7 @@ class Reading:
         words: maximum number of words per passage, if documents are cut after reading.
         decided: decisions made before reading, such as which column is the text.
         report: counts the contents of the source while it is read.
+        declared: metadata fields with a declared type; the report lists those that no document has.
     """
 
     collection: Collection
@@ -41,6 +42,7 @@ class Reading:
     words: int | None
     decided: tuple[str, ...]
     report: ReadReport
+    declared: tuple[str, ...] = ()
 
     @property
     def size(self) -> int | None:
@@ -50,7 +52,7 @@ class Reading:
     def __iter__(self) -> Iterator[Document]:
         from counterpoint.data import cut_passages
 
-        documents = self.collection.documents(self.report)
+        documents = self._noting_absent(self.collection.documents(self.report))
         if not self.words:
             yield from documents
             return
@@ -62,6 +64,14 @@ class Reading:
             for passage in cut_passages(document, max_words=self.words):
                 self.report.passages += 1
                 yield passage
+
+    def _noting_absent(self, documents: Iterable[Document]) -> Iterator[Document]:
+        absent = dict.fromkeys(self.declared)
+        for document in documents:
+            for name in [name for name in absent if document.metadata.get(name) is not None]:
+                del absent[name]
+            yield document
+        self.report.absent[:] = absent
 
 
 @final
@@ -97,7 +107,8 @@ def read(source: Any, options: BuildOptions) -> Reading:
     named = named_fields(_several(options.metadata))
     # If all have types, they are declared and nothing is left out.
     kept = tuple(named) if None in named.values() else None
-    fields = Fields(options.id, options.title, options.text, kept)
+    declared = tuple(declared_fields(options))
+    fields = Fields(options.id, options.title, options.text, kept, declared)
     choice = FileChoice(_several(options.include), _several(options.exclude), options.gitignore)
     if isinstance(source, str | Path):
         whole = {} if words is None else {"passage_words": None}
@@ -112,7 +123,7 @@ def read(source: Any, options: BuildOptions) -> Reading:
         else:
             found = items_of(source, fields, policy)
     origin = str(source) if isinstance(source, str | Path) else found.name
-    return Reading(found, origin, words, found.decided(), ReadReport())
+    return Reading(found, origin, words, found.decided(), ReadReport(), declared)
 
 
 def survey(source: Any, *, on_progress: Callable[[int], None] = lambda done: None, **settings: Any) -> Survey:
