@@ -114,3 +114,27 @@ def test_a_field_of_several_types_needs_one(tmp_path):
     build_index(several, HashModel(), tmp_path / "i", IndexSettings(lexical=None))
     with Index(tmp_path / "i") as index, pytest.raises(ConfigError, match="'n' has int and str in the docu"):
         index.matching("n = 1")
+
+
+def test_the_type_that_the_message_names_takes_every_value(tmp_path):
+    values = [1, "one", 1.5, True, -0.0]
+    several = [Document(f"{i}", "fox", metadata={"n": value}) for i, value in enumerate(values)]
+    build_index(several, HashModel(), tmp_path / "i", IndexSettings(lexical=None))
+    with Index(tmp_path / "i") as index, pytest.raises(ConfigError, match=r"--metadata n:str"):
+        index.matching("n = 1")
+    build_index(several, HashModel(), tmp_path / "j", IndexSettings(lexical=None, metadata={"n": "str"}))
+    with Index(tmp_path / "j") as index:
+        assert [index.document(i).metadata["n"] for i in range(5)] == ["1", "one", "1.5", "true", "-0.0"]
+        assert index.matching("n = '1.5' or n = 'true'").tolist() == [False, False, True, True, False]
+
+
+@pytest.mark.parametrize("value", [["x", "y"], {"a": 1}])
+def test_lists_and_objects_cannot_be_tested(tmp_path, value):
+    nested = [Document("a", "fox", metadata={"tags": value}), Document("b", "fox", metadata={"tags": "x"})]
+    build_index(nested, HashModel(), tmp_path / "i", IndexSettings(lexical=None))
+    with Index(tmp_path / "i") as index, pytest.raises(ConfigError, match="'tags' has .*a field of its own"):
+        index.matching("tags = 'x'")
+    with pytest.raises(DataError, match="not of type str; conditions cannot test lists and objects"):
+        build_index(
+            nested, HashModel(), tmp_path / "j", IndexSettings(lexical=None, metadata={"tags": "str"})
+        )

@@ -21,7 +21,7 @@ from counterpoint.index.layout import SetLayout
 from counterpoint.index.lexical import LEXICAL, Lexical, LexicalSettings
 from counterpoint.index.lexical_store import LexicalStore
 from counterpoint.index.manifest import NAME, Manifest
-from counterpoint.index.metadata import column_of, test_of, types_of
+from counterpoint.index.metadata import column_of, remedy_of, test_of, types_of
 from counterpoint.index.opening import Opened, opened, stores_of
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import Store
@@ -346,9 +346,9 @@ class Index:
         if names <= self._declared.keys():
             return self._declared
         for name in names & self._others[1].keys():
+            found = self._others[1][name]
             raise ConfigError(
-                f"the metadata field {name!r} has {self._others[1][name]} in the documents; build the index "
-                f"with a type for it (--metadata {name}:str), so that conditions can test it"
+                f"the metadata field {name!r} has {found} in the documents; {remedy_of(name, found)}"
             )
         return self.fields
 

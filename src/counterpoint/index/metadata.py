@@ -7,6 +7,7 @@ documents.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,7 +18,7 @@ from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.where import FieldType
 from counterpoint.types import Document
 
-__all__ = ["MOST", "column_of", "named_fields", "sql_types", "test_of", "typed", "types_of"]
+__all__ = ["MOST", "column_of", "named_fields", "remedy_of", "sql_types", "test_of", "typed", "types_of"]
 
 SQL: Mapping[FieldType, str] = MappingProxyType(
     {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bool": "INTEGER"}
@@ -26,6 +27,12 @@ SEEN: Mapping[str, FieldType] = MappingProxyType(
     {"integer": "int", "real": "float", "text": "str", "true": "bool", "false": "bool"}
 )
 """The type of a JSON value, by SQLite's name of it."""
+NESTED: Mapping[str, str] = MappingProxyType({"array": "list", "object": "object"})
+"""Our names of the others, which have no type."""
+NO_TYPE = (
+    "conditions cannot test lists and objects; give each of its values a field of its own, such as "
+    '"tag_reef": true'
+)
 TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False, "1": True, "0": False})
 MOST = 64  # declared fields, each of which is a column
 
@@ -56,7 +63,8 @@ def named_fields(entries: Iterable[str]) -> dict[str, FieldType | None]:
 def typed(document: Document, fields: Mapping[str, FieldType]) -> Document:
     """The document with its declared fields converted to their types.
 
-    An empty string becomes None where the type is not `str`.
+    An empty string becomes None where the type is not `str`. For `str`, numbers, true and false become their
+    text in JSON.
 
     Raises:
         DataError: a value does not fit its type; the message names the document and the field.
@@ -67,9 +75,10 @@ def typed(document: Document, fields: Mapping[str, FieldType]) -> Document:
     values = {name: _typed(value, fields[name]) for name, value in named.items()}
     for name, value in values.items():
         if value is None and named[name] != "":
+            nested = isinstance(named[name], list | tuple | Mapping)
             raise DataError(
                 f"document {document.id!r}: its metadata field {name!r} is {named[name]!r}, which is not of "
-                f"type {fields[name]}; correct it, or declare another type"
+                f"type {fields[name]}; {NO_TYPE if nested else 'correct it, or declare another type'}"
             )
     return replace(document, metadata={**document.metadata, **values})
 
@@ -77,6 +86,8 @@ def typed(document: Document, fields: Mapping[str, FieldType]) -> Document:
 def _typed(value: object, kind: FieldType) -> str | int | float | bool | None:
     """A value converted to a type; None if that is impossible."""
     if kind == "str":
+        if isinstance(value, int | float):  # bool, too
+            return json.dumps(value)
         return value if isinstance(value, str) else None
     if kind == "bool":
         return value if isinstance(value, bool) else TRUTH.get(str(value).strip().lower())
@@ -112,7 +123,7 @@ def types_of(seen: Iterable[tuple[str, str]]) -> tuple[dict[str, FieldType], dic
     kinds: dict[str, set[str]] = {}
     for name, kind in seen:
         if kind != "null":
-            kinds.setdefault(name, set()).add(SEEN.get(kind, kind))
+            kinds.setdefault(name, set()).add(SEEN.get(kind) or NESTED[kind])
     types: dict[str, FieldType] = {}
     others: dict[str, str] = {}
     for name, found in kinds.items():
@@ -123,6 +134,13 @@ def types_of(seen: Iterable[tuple[str, str]]) -> tuple[dict[str, FieldType], dic
         else:
             others[name] = " and ".join(sorted(found))
     return types, others
+
+
+def remedy_of(name: str, found: str) -> str:
+    """What to do about a field without a single type; `found` has its types, as `types_of` gives them."""
+    if any(kind in found.split(" and ") for kind in NESTED.values()):
+        return NO_TYPE
+    return f"build the index with a type for it (--metadata {name}:str), so that conditions can test it"
 
 
 def _quoted(name: str, mark: str) -> str:
