@@ -1,6 +1,7 @@
 """`counterpoint tune`: weight by weight what evaluate measures, and the index remembers the best."""
 
 import json
+import shlex
 from itertools import product
 
 import pytest
@@ -9,7 +10,7 @@ from tests.fakes import HashModel
 
 from counterpoint.cli.main import main
 from counterpoint.errors import ConfigError, DataError
-from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.index import Index, IndexSettings, build_index, keep_search
 from counterpoint.measure import all_shares, evaluate, tune_shares, tune_weight
 from counterpoint.search import Searcher, SearchSettings
 from counterpoint.types import Document
@@ -185,8 +186,9 @@ def test_the_index_remembers_shares(index, collection, hard, call):
         )
         assert json.loads(evaluated[1])["measures"]["AP"] == value
     lines = call(*ask, "--weights", "lexical=1 mean=1", "--dry-run")[1].splitlines()
-    values = [line.removesuffix("  best").rpartition("  ")[2] for line in lines[1:-1]]
-    assert lines[1].endswith("best") and values == sorted(values, reverse=True) and len(values) == 5
+    values = [line.removesuffix("  best").rpartition("  ")[2] for line in lines[1:6]]
+    assert lines[1].endswith("best") and values == sorted(values, reverse=True)
+    assert lines[6].startswith("chosen on test")
     assert fails(call(*ask, "--weights", "lexical=1"), "two parts with a weight")
     zero = (*ask[:-2], "--fusion", "none", "--weights", "lexical=1", "--grid", "0:0:1", "--part", "mean")
     assert call(*zero, "--json")[0] == 0
@@ -201,6 +203,73 @@ def test_the_index_remembers_shares(index, collection, hard, call):
         (("--shares", 4, "--grid", "0:1:1"), "leave --part and --grid out"),
     ):
         assert fails(call(*ask[:-2], *wrong), message)
+
+
+ADAPT = {"lexical": 1.0}
+
+
+@pytest.fixture
+def adapting(index, collection):
+    """An index whose weights follow the query; of a query of unknown words, vectors choose."""
+    with open(collection / "queries.jsonl", "a") as file:
+        file.write('{"_id": "q4", "text": "whale of a qwertz on zorp"}\n')
+    with open(collection / "qrels" / "test.tsv", "a") as file:
+        file.write("q4\tfox\t1\nq4\ttrain\t1\n")
+    keep_search(index, {"weights": {"lexical": 0.5, "mean": 0.5}, "adapt": ADAPT})
+    return index
+
+
+def stored(index):
+    with Index(index) as opened:
+        return SearchSettings.for_index(opened)
+
+
+def measured(call, command):
+    """The measure by the command that was printed."""
+    code, out, _ = call(*shlex.split(command)[1:], "--json")
+    assert code == 0
+    return json.loads(out)["measures"]["AP"]
+
+
+def test_weights_follow_the_query_after_tuning_as_before(adapting, collection, hard, call):
+    """The value reported is that of the settings stored, and nothing of `adapt` is lost."""
+    ask = ("tune", adapting, collection, "--split", "test", "--grid", "0:0.2:0.1")
+    ask += ("--weights", "lexical=0.2 mean=0.1", "--json")
+    tried = [json.loads(call(*ask, "--dry-run", each)[1])["values"] for each in ("--adapt", "--no-adapt")]
+    assert tried[0] != tried[1]
+    for options, adapts in (((), True), (("--no-adapt",), False), ((), False), (("--adapt",), True)):
+        before = stored(adapting)
+        dry = json.loads(call(*ask, *options, "--dry-run")[1])
+        best = dry["values"][f"{dry['weight']:g}"]
+        assert dry["adapts"] == adapts and ("--adapt" in dry["evaluate"]) == adapts
+        assert stored(adapting) == before and measured(call, dry["evaluate"]) == best
+        kept = json.loads(call(*ask, *options)[1])
+        assert kept["values"] == dry["values"] and kept["adapts"] == adapts
+        now = stored(adapting)
+        assert now.to_dict() == kept["search"] and now.adapt == ADAPT and now.fixed_weights != adapts
+        assert "--weights" not in kept["evaluate"] and measured(call, kept["evaluate"]) == best
+        assert call("search", adapting, "whale", "--adapt")[0] == 0
+
+
+def test_fixed_weights_are_said_with_how_to_adapt_again(adapting, collection, hard, call):
+    ask = ("tune", adapting, collection, "--split", "test", "--grid", "0:0.2:0.1")
+    assert "weights that follow each query (--adapt)" in call(*ask, "--dry-run")[1]
+    out = call(*ask, "--no-adapt", "--dry-run")[1]
+    assert "the same for every query (--no-adapt)" in out and "the index keeps how" not in out
+    assert "search or tune with --adapt" in call(*ask, "--no-adapt")[1]
+
+
+def test_the_command_that_measures_again_has_every_option(adapting, collection, hard, call):
+    ask = ("tune", adapting, collection, "--split", "test", "--shares", 3, "--json", "-k", 2)
+    for options in (
+        ("--feedback", "0.5,1"),
+        ("--fusion", "rrf", "--backend", "torch"),
+        ("--measure", "AP", "--no-adapt", "--weights", "lexical=1 mean=1"),
+    ):
+        found = json.loads(call(*ask, *options, "--dry-run")[1])
+        kept = json.loads(call(*ask, *options)[1])
+        for command in (found["evaluate"], kept["evaluate"]):
+            assert measured(call, command) == max(found["values"].values())
 
 
 def test_a_part_that_does_not_help_is_said(index, collection, call):

@@ -55,6 +55,13 @@ def test_an_index_without_specials_loses_only_what_the_engine_lacks(plain, name)
         assert not any(word in line for line in lines), word
 
 
+@pytest.mark.parametrize("fixed", [False, True])
+def test_fixed_weights_lose_nothing(tmp_path, fixed):
+    search = {"adapt": {"lexical": 1.0}, "fixed_weights": fixed}
+    build_index(DOCUMENTS, HashModel(), tmp_path / "i", IndexSettings(codec="float32", search=search))
+    assert any(line.startswith("adaptive") for line in told(tmp_path / "i", "qdrant")) != fixed
+
+
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_loss_is_named(special, name):
     lines = told(special, name)

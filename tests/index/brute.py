@@ -227,7 +227,9 @@ class Brute:
             ceilings = dict.fromkeys(ceilings, 1.0)
         pool = self._proposed(first, scores, may, settings.candidates)
         found = pool | self._proposed(first, scores, may, depth) if depth > settings.candidates else pool
-        adapt = {n: settings.adapt[n] for n in weights if n in settings.adapt} if settings.adapts else {}
+        adapt = (
+            {n: settings.adapt[n] for n in weights if n in settings.adapt} if settings.follows_query else {}
+        )
         if adapt and len(weights) > 1:
             weights = self._adapted(query, weights, adapt, scores, pool)
         chosen = [name for name in self.rows if name in found]

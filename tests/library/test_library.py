@@ -16,7 +16,7 @@ from counterpoint.cli.main import main
 from counterpoint.data import collection_of, open_collection
 from counterpoint.encode import DualEncoder, Encoder, Mean, TokenVectors, Transformer
 from counterpoint.errors import ArtifactError, ConfigError, DataError
-from counterpoint.index import Index, IndexSettings, build_index
+from counterpoint.index import Index, IndexSettings, build_index, keep_search
 from counterpoint.library import BuildOptions, SearchOptions
 from counterpoint.loading import load_model
 from counterpoint.model import Model
@@ -275,6 +275,22 @@ def test_a_searcher_keeps_the_stored_settings_that_are_not_replaced(made, tmp_pa
     assert notes.searcher().settings == stored
     weighed = notes.searcher(weights={"lexical": 1.0}).settings
     assert (weighed.weights, weighed.adapt, weighed.idf) == ({"lexical": 1.0}, {}, {"tokens": 0.5})
+
+
+def test_new_weights_of_a_searcher_are_fixed_unless_adapt_is_given(made, tmp_path):
+    cp.index(TEXTS, tmp_path / "i", made).close()
+    way = {"lexical": 1.0}
+    keep_search(tmp_path / "i", {"weights": {"mean": 0.8, "lexical": 0.2}, "adapt": way})
+    with cp.open(tmp_path / "i") as notes:
+        weights = {"mean": 0.5, "lexical": 0.5}
+        fixed, follows = notes.searcher(weights=weights), notes.searcher(weights=weights, adapt=way)
+        assert (fixed.settings.adapt, fixed.settings.follows_query) == (way, False)
+        assert follows.settings.follows_query and not notes.searcher(adapt={}).settings.follows_query
+        keep_search(tmp_path / "i", fixed.settings.to_dict())
+        assert notes.refresh() and not notes.searcher().settings.follows_query
+        for wanted in (notes.searcher(adapt=way), notes.searcher(SearchOptions(adapt=True))):
+            assert wanted.settings.follows_query
+        assert not notes.searcher(SearchOptions(weights=weights)).settings.follows_query
 
 
 @pytest.mark.parametrize(

@@ -206,3 +206,18 @@ def test_settings_survive_the_manifest(index):
     assert SearchSettings.for_index(index) == FOLLOWS
     older = {key: value for key, value in FOLLOWS.to_dict().items() if key != "adapt"}
     assert SearchSettings.from_dict(older) == FIXED
+    fixed = replace(FOLLOWS, fixed_weights=True)
+    assert SearchSettings.from_dict(fixed.to_dict()) == fixed
+    assert "fixed_weights" not in FOLLOWS.to_dict()  # so that earlier versions can read it
+
+
+def test_fixed_weights_rank_as_without_a_way_to_adapt(index):
+    fixed = replace(FOLLOWS, fixed_weights=True)
+    assert FOLLOWS.follows_query and not fixed.follows_query and not FIXED.follows_query
+    one, other, adapts = (
+        Searcher(index, HashModel(), each).search("brown fox", 20) for each in (fixed, FIXED, FOLLOWS)
+    )
+    assert [hit.to_dict() for hit in one] == [hit.to_dict() for hit in other]
+    assert [hit.to_dict() for hit in one] != [hit.to_dict() for hit in adapts]
+    assert FOLLOWS.with_weights({"mean": 1.0}) == replace(fixed, weights={"mean": 1.0})
+    assert FIXED.with_weights({"mean": 1.0}) == replace(FIXED, weights={"mean": 1.0})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from math import comb
@@ -18,7 +20,10 @@ from counterpoint.escapes import escaped
 from counterpoint.library.options import BACKEND
 
 if TYPE_CHECKING:
+    from counterpoint.index import Index
+    from counterpoint.library import SearchOptions
     from counterpoint.measure import Tuned, TunedShares
+    from counterpoint.search import SearchSettings
 
 __all__ = ["tune"]
 
@@ -48,12 +53,12 @@ def tune(
 ) -> None:
     """Tune the weights of INDEX's hybrid on a split of COLLECTION, and store them in INDEX.
 
-    `counterpoint search --help` explains the options of a search.
+    Weights follow each query as the index says, also with --weights. `counterpoint search --help` explains
+    the options of a search.
     """
     from counterpoint.index import keep_search
-    from counterpoint.library import OpenIndex, settings_of
+    from counterpoint.library import OpenIndex
     from counterpoint.measure import parse_measure, tune_shares, tune_weight
-    from counterpoint.search import LEXICAL
 
     if shares is not None and (part is not None or grid is not None):
         raise ConfigError("--shares tunes all parts on its own grid; leave --part and --grid out")
@@ -62,12 +67,8 @@ def tune(
     judged = judgements_of(collection, split, bare=False)
     asked = judged.whole("tune").queries(judged.split), judged.qrels
     with OpenIndex(index, model, backend) as library:
-        opened = library.index
-        settings = settings_of(opened, shared.asked_of("hybrid", weights, fusion, feedback, adapt=adapt))
-        if shares is not None and weights is None:
-            # Include parts that an earlier tuning left without a weight.
-            parts = [*settings.weights, *opened.layouts, *([LEXICAL] if opened.lexical is not None else [])]
-            settings = replace(settings, weights=dict.fromkeys(parts, 1.0))
+        options = shared.asked_of("hybrid", weights, fusion, feedback, adapt=adapt)
+        settings = _settings(library.index, options, all_parts=shares is not None and weights is None)
         with warned():
             searcher = library.searcher().with_settings(settings)
         if shares is None:
@@ -87,11 +88,43 @@ def tune(
     if not dry_run:
         keep_search(index, found.settings.to_dict())
     note(*result.pop("notes"))
+    asking = {
+        "--index": index, "--split": judged.split, "--measures": measure, "-k": k, "--fusion": fusion,
+        "--feedback": feedback, "--model": model, "--backend": None if backend == BACKEND else backend,
+    }  # fmt: skip
     result |= {
         "index": str(index), "split": judged.split, "measure": measure,
-        "search": found.settings.to_dict(), "kept": not dry_run,
+        "search": found.settings.to_dict(), "adapts": found.settings.follows_query, "kept": not dry_run,
+        "evaluate": _evaluate(collection, asking, None if not dry_run else found.settings),
     }  # fmt: skip
     emit(result, lambda: _text(result), json)
+
+
+def _settings(index: Index, options: SearchOptions, *, all_parts: bool) -> SearchSettings:
+    """The settings to begin with. They are stored, so weights follow the query as they did, unless asked."""
+    from counterpoint.library import settings_of
+    from counterpoint.search import LEXICAL, SearchSettings
+
+    own = SearchSettings.for_index(index)
+    adapt = bool(own.adapt) and not own.fixed_weights if options.adapt is None else options.adapt
+    settings = settings_of(index, replace(options, adapt=adapt))
+    if not all_parts:
+        return settings
+    # Include parts that an earlier tuning left without a weight.
+    parts = [*settings.weights, *index.layouts, *([LEXICAL] if index.lexical is not None else [])]
+    return replace(settings, weights=dict.fromkeys(parts, 1.0))
+
+
+def _evaluate(collection: str, asking: Mapping[str, Any], unkept: SearchSettings | None) -> str:
+    """The command that measures the best weights again; with all settings that the index does not keep."""
+    words = ["counterpoint", "evaluate", collection]
+    for option, value in asking.items():
+        if value is not None and not (unkept is None and option in ("--fusion", "--feedback")):
+            words += [option, str(value)]
+    if unkept is not None:
+        weights = (f"{part}={repr(weight).removesuffix('.0')}" for part, weight in unkept.weights.items())
+        words += ["--weights", " ".join(weights), *(["--adapt"] if unkept.follows_query else [])]
+    return shlex.join(words)
 
 
 def _grid(text: str) -> list[float]:
@@ -153,4 +186,11 @@ def _text(result: dict[str, Any]) -> str:
         escaped(f"{name:>{wide}}  {value:.4f}{'  best' * (name == best)}") for name, value in values.items()
     ]
     said = "the index now uses it" if result["kept"] else "the index is unchanged"
-    return "\n".join([*lines, escaped(f"chosen on {result['split']}; {said}")])
+    lines.append(escaped(f"chosen on {result['split']}; {said}"))
+    if result["adapts"]:
+        lines.append("measured with weights that follow each query (--adapt)")
+    elif result["search"].get("fixed_weights"):
+        lines.append("measured with weights that are the same for every query (--no-adapt)")
+        if result["kept"]:
+            lines.append("the index keeps how weights follow a query; search or tune with --adapt to use it")
+    return "\n".join([*lines, escaped(f"to measure the best again: {result['evaluate']}")])

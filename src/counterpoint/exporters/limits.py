@@ -50,7 +50,7 @@ def _search(index: Index, contents: Contents) -> Iterator[str]:
     for name in settings.floor:
         if name in kept and name not in settings.exact:
             yield f"{name}: negative best similarities count; here they are raised to 0"
-    if settings.adapt:
+    if settings.follows_query:
         yield "adaptive weights: each query uses the fixed weights of the index"
     if settings.feedback:
         yield "pseudo-relevance feedback is not held"

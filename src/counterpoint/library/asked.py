@@ -19,14 +19,18 @@ __all__ = ["changed", "settings_of"]
 
 
 def changed(settings: SearchSettings, index: Index, given: Mapping[str, Any]) -> SearchSettings:
-    """Return the settings with some fields replaced; new weights are fixed unless `adapt` is given, too.
+    """Return the settings with some fields replaced.
+
+    New weights are fixed unless `adapt` is given, too.
 
     Raises:
         ConfigError: a field does not exist, or a value is invalid.
     """
     check_keywords(given, *SearchSettings.__annotations__)
     if "weights" in given:
-        given = {"adapt": {}, **given, "weights": check_weights(given["weights"], [LEXICAL, *index.layouts])}
+        given = {**given, "weights": check_weights(given["weights"], [LEXICAL, *index.layouts])}
+    if "weights" in given or "adapt" in given:
+        given = {"fixed_weights": bool(settings.adapt) and "adapt" not in given, **given}
     return replace(settings, **given)
 
 
@@ -53,10 +57,9 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
         parts = [LEXICAL, *index.layouts]
         given = asked.weights
         weights = check_weights(given, parts) if isinstance(given, Mapping) else parse_weights(given, parts)
-        kept = settings.adapt if asked.adapt else {}
-        settings = replace(settings.with_weights(weights), adapt=kept)
-    if asked.adapt is False:
-        settings = replace(settings, adapt={})
+        settings = settings.with_weights(weights)
     if asked.adapt and not settings.adapt:
         raise ConfigError("--adapt: this index has no settings to adapt weights to a query; build it again")
+    if asked.adapt is not None:
+        settings = replace(settings, fixed_weights=bool(settings.adapt) and not asked.adapt)
     return settings if asked.fusion is None else settings.with_fusion(asked.fusion)

@@ -81,6 +81,7 @@ class SearchSettings:
             whatever the weights of these. If parts are divided by their ceilings, all shares are scaled to
             sum to 1 again. 0 for none; an index without a pooled set has none.
         feedback_documents: number of best documents that feedback uses.
+        fixed_weights: give every query the same weights; `adapt` stays for searches that ask for it.
 
     Raises:
         ConfigError: lists every setting of the wrong type, a negative `feedback` or number in `adapt`, and
@@ -100,6 +101,7 @@ class SearchSettings:
     feedback: float = 0.0
     feedback_documents: int = 5
     adapt: Mapping[str, float] = field(default_factory=dict)
+    fixed_weights: bool = False
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -141,21 +143,29 @@ class SearchSettings:
 
     def apart_from_weights(self) -> SearchSettings:
         """The settings without weights and feedback."""
-        return replace(self, weights={}, adapt={}, feedback=0.0, feedback_documents=1)
+        return replace(self, weights={}, adapt={}, fixed_weights=False, feedback=0.0, feedback_documents=1)
 
     def with_weights(self, weights: Mapping[str, float]) -> SearchSettings:
         """The same settings with these weights for every query."""
-        return replace(self, weights=weights, adapt={})
+        return replace(self, weights=weights, fixed_weights=bool(self.adapt))
 
     @property
     def adapts(self) -> bool:
         """Whether weights can follow the query: parts are divided by their ceilings and then added."""
         return self.scale == "ceiling" and self.normalise == "none" and self.method == "convex"
 
+    @property
+    def follows_query(self) -> bool:
+        """Whether weights follow the query: they can, `adapt` says how, and they are not fixed."""
+        return self.adapts and bool(self.adapt) and not self.fixed_weights
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as the manifest keeps it."""
         copied = {"weights": dict(self.weights), "idf": dict(self.idf), "adapt": dict(self.adapt)}
-        return {**asdict(self), **copied, "exact": list(self.exact), "floor": list(self.floor)}
+        found = {**asdict(self), **copied, "exact": list(self.exact), "floor": list(self.floor)}
+        if not self.fixed_weights:
+            del found["fixed_weights"]  # earlier versions do not know it
+        return found
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> SearchSettings:
@@ -335,5 +345,6 @@ def plan_of_parts(
             )
         weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
     first = [part for part in first if part in weights] or first
-    adapt = {part: settings.adapt[part] for part in weights if part in settings.adapt and settings.adapts}
-    return Plan(workflow, tuple(first), weights, tuple(fed), adapt if len(weights) > 1 else {})
+    adapt = {part: settings.adapt[part] for part in weights if part in settings.adapt}
+    adapt = adapt if len(weights) > 1 and settings.follows_query else {}
+    return Plan(workflow, tuple(first), weights, tuple(fed), adapt)
