@@ -277,16 +277,43 @@ def test_a_part_that_does_not_help_is_said(index, collection, call):
         "tune", index, collection, "--split", "test", "--shares", 1, "--dry-run",
         "--measure", "NumRet",
     )  # fmt: skip
-    assert code == 0 and "the best share is 0: " in err and "does not help" in err
+    assert code == 0 and "the best leaves out " in err and "; no share between 0 and 1/1 was tried" in err
+
+
+def test_parts_that_the_best_shares_leave_out_are_named(index, collection, hard, call, monkeypatch):
+    """A part is not named if equally good shares have it, nor is it said to be of no use."""
+    ask = ("tune", index, collection, "--split", "test", "--shares", 2, "--dry-run")
+    for values, said in (  # of lexical, of both, and of mean
+        ([0.5, 0.4, 0.1], "the best leaves out mean; no share between 0 and 1/2"),
+        ([0.5, 0.5, 0.1], ""),
+    ):
+        monkeypatch.setattr("counterpoint.measure.tuning._values", lambda *asked, values=values: values)
+        code, _, err = call(*ask)
+        assert code == 0 and said in err and ("leaves out" in err) == bool(said)
+
+
+def test_one_weight_says_nothing_about_its_part(index, collection, call):
+    ask = ("tune", index, collection, "--split", "test", "--fusion", "none", "--weights", "lexical=1")
+    code, _, err = call(*ask, "--grid", "0:0:1", "--dry-run")
+    assert code == 0 and "nothing was compared" in err and "does not help" not in err
+
+
+def test_choosing_on_the_test_split_is_remarked(index, collection, hard, call):
+    ask = ("tune", index, collection, "--grid", "0:0.2:0.1", "--dry-run", "--split")
+    assert "weights chosen on test make figures on test too good" in call(*ask, "test")[2]
+    (collection / "qrels" / "dev.tsv").write_text((collection / "qrels" / "test.tsv").read_text())
+    assert "chosen on" not in call(*ask, "dev")[2]
 
 
 def test_what_is_best_whose_weight_and_how_deep_are_asked_for(index, collection, hard, call):
-    ask = ("tune", index, collection, "--split", "test", "--fusion", "none", "--grid", "0.5:2:0.5", "--json")
-    ask += ("--weights", "lexical=1 mean=1", "--part", "lexical", "--measure", "NumRet", "-k", 1)
+    ask = ("tune", index, collection, "--split", "test", "--fusion", "none", "--grid", "0:2:0.5", "--json")
+    ask += ("--weights", "lexical=1 mean=1", "--part", "lexical", "--measure", "RR", "-k", 1)
     found = json.loads(call(*ask, "--dry-run")[1])
     assert found["part"] == "lexical" and found["search"]["weights"]["mean"] == 1.0
-    code, out, _ = call("evaluate", collection, "--index", index, "--measures", "NumRet", "-k", 1, "--json")
-    assert code == 0 and set(found["values"].values()) == {json.loads(out)["measures"]["NumRet"]}
+    for weight, value in found["values"].items():
+        how = ("--fusion", "none", "--weights", f"lexical={weight} mean=1", "--measures", "RR", "-k", 1)
+        code, out, _ = call("evaluate", collection, "--index", index, *how, "--json")
+        assert code == 0 and json.loads(out)["measures"]["RR"] == value
 
 
 def test_a_grid_that_says_nothing_changes_nothing(index, collection, call):
@@ -295,8 +322,9 @@ def test_a_grid_that_says_nothing_changes_nothing(index, collection, call):
     before = (index / "manifest.json").read_bytes()
     assert fails(call(*ask), "at every weight that was tried", "the index is unchanged")
     assert (index / "manifest.json").read_bytes() == before
-    code, out, _ = call(*ask, "--dry-run")
-    assert code == 0 and "the index is unchanged" in out
+    assert fails(call(*ask, "--dry-run"), "at every weight that was tried", "nothing to choose by")
+    shares = (*ask[:5], "--shares", 2, *ask[-4:], "--dry-run")
+    assert fails(call(*shares), "at every weight that was tried", "nothing to choose by")
 
 
 def test_nothing_relevant_at_any_weight(searcher):
@@ -311,7 +339,8 @@ def test_bad_grids(index, collection, call, grid):
     assert fails(call("tune", index, collection, f"--grid={grid}", "--split", "test"), "FROM:TO:STEP")
 
 
-def test_weights_that_differ_in_the_seventh_digit(index, collection, hard, call):
+def test_weights_that_differ_in_the_seventh_digit(index, collection, hard, call, monkeypatch):
+    monkeypatch.setattr("counterpoint.measure.tuning._values", lambda *asked: [0.1, 0.2, 0.3, 0.2, 0.1])
     ask = (
         "tune",
         index,

@@ -66,6 +66,8 @@ def tune(
     parse_measure(measure)
     judged = judgements_of(collection, split, bare=False)
     asked = judged.whole("tune").queries(judged.split), judged.qrels
+    if judged.split == "test":
+        note("weights chosen on test make figures on test too good; choose on one split, report another")
     with OpenIndex(index, model, backend) as library:
         options = shared.asked_of("hybrid", weights, fusion, feedback, adapt=adapt)
         settings = _settings(library.index, options, all_parts=shares is not None and weights is None)
@@ -79,8 +81,8 @@ def tune(
             parts = [name for name, weight in searcher.settings.weights.items() if weight]
             with progress("searching", "weights", _ways(shares, len(parts))) as update:
                 all_ = tune_shares(searcher, *asked, shares, measure=measure, depth=k, on_progress=update)
-            found, result = all_, _of_shares(all_)
-    if found.says_nothing and not dry_run:
+            found, result = all_, _of_shares(all_, shares)
+    if found.says_nothing:
         raise DataError(
             f"{measure} is {max(found.values.values()):.4f} at every weight that was tried, so there is "
             "nothing to choose by, and the index is unchanged; use harder queries, or another --measure"
@@ -155,7 +157,9 @@ def _ways(steps: int, parts: int) -> int:
 
 def _of_weight(found: Tuned) -> dict[str, Any]:
     notes = []
-    if not found.weight:
+    if len(found.values) == 1:
+        notes = ["the grid has one weight, so nothing was compared"]
+    elif not found.weight:
         notes = [f"the best weight is 0: {found.part} does not help here"]
     elif found.at_the_edge:
         notes = [f"the best weight, {found.weight:g}, is at the edge of the grid; try a wider --grid"]
@@ -163,10 +167,13 @@ def _of_weight(found: Tuned) -> dict[str, Any]:
     return {"part": found.part, "weight": found.weight, "values": values, "notes": notes}
 
 
-def _of_shares(found: TunedShares) -> dict[str, Any]:
+def _of_shares(found: TunedShares, steps: int) -> dict[str, Any]:
     best = dict(zip(found.parts, found.shares, strict=True))
-    useless = [part for part, share in best.items() if not share]
-    notes = [f"the best share is 0: {', '.join(useless)} does not help here"] if useless else []
+    most = max(found.values.values())
+    as_good = [shares for shares, value in found.values.items() if value == most]
+    without = [part for at, part in enumerate(found.parts) if not any(shares[at] for shares in as_good)]
+    said = f"the best leaves out {' and '.join(without)}; no share between 0 and 1/{steps} was tried"
+    notes = [said] if without else []
     values = {
         " ".join(f"{part}={share:g}" for part, share in zip(found.parts, shares, strict=True)): value
         for shares, value in found.values.items()
