@@ -156,6 +156,9 @@ def test_parts_can_be_weighted_and_runs_fused(collection, lexical, call, tmp_pat
         call(*hybrid, "--feedback", "-1"), "search.feedback: expected a weight from 0 up, found -1.0"
     )
     assert json.loads(call(*hybrid, "--feedback", "0")[1])["hits"]
+    for alone in (arguments, hybrid):
+        assert fails(call(*alone, "--fusion", "rrf"), "fusion: for several parts", "has only lexical")
+        assert call(*alone, "--weights", "lexical=3", "--no-adapt")[0] == 0
     one, two, out = tmp_path / "one.trec", tmp_path / "two.trec", tmp_path / "fused.trec"
     convex = ("fuse", one, two, "-o", out, "--method", "convex")
     one.write_text("q Q0 a 1 3.0 x\nq Q0 b 2 1.0 x\n")

@@ -277,6 +277,30 @@ def test_a_searcher_keeps_the_stored_settings_that_are_not_replaced(made, tmp_pa
     assert (weighed.weights, weighed.adapt, weighed.idf) == ({"lexical": 1.0}, {}, {"tokens": 0.5})
 
 
+def test_options_that_combine_parts_are_refused_where_one_part_scores(made, tmp_path):
+    search = {"weights": {"mean": 0.7, "lexical": 0.2, "tokens": 0.1}, "adapt": {"lexical": 1.0}}
+    cp.index(TEXTS, tmp_path / "i", made).close()
+    keep_search(tmp_path / "i", search)
+    with cp.open(tmp_path / "i") as notes:
+        for workflow, part in (("lexical", "lexical"), ("dense", "mean"), ("words", "tokens")):
+            for given in (
+                {"weights": {part: 1.0, "mean" if part == "lexical" else "lexical": 2.0}},
+                {"fusion": "rrf"},
+                {"adapt": True},
+            ):
+                name = next(iter(given))
+                with pytest.raises(
+                    ConfigError, match=f"{name}: for several parts, but -w {workflow} has only"
+                ):
+                    notes.search("fox", workflow=workflow, **given)
+            plain = notes.search("fox", workflow=workflow).hits
+            assert notes.search("fox", workflow=workflow, weights={part: 3.0}, adapt=False).hits == plain
+        with pytest.raises(ConfigError, match="weights and adapt and fusion: for several parts"):
+            notes.search("fox", workflow="lexical", weights={"mean": 1.0}, adapt=True, fusion="rrf")
+        for workflow in ("hybrid", "dense-words"):  # one weight among several parts is a choice
+            assert notes.search("fox", workflow=workflow, weights={"mean": 1.0}, fusion="rrf").hits
+
+
 def test_new_weights_of_a_searcher_are_fixed_unless_adapt_is_given(made, tmp_path):
     cp.index(TEXTS, tmp_path / "i", made).close()
     way = {"lexical": 1.0}

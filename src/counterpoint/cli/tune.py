@@ -107,9 +107,10 @@ def _settings(index: Index, options: SearchOptions, *, all_parts: bool) -> Searc
     from counterpoint.library import settings_of
     from counterpoint.search import LEXICAL, SearchSettings
 
-    own = SearchSettings.for_index(index)
-    adapt = bool(own.adapt) and not own.fixed_weights if options.adapt is None else options.adapt
-    settings = settings_of(index, replace(options, adapt=adapt))
+    if options.adapt is None and options.weights is not None:
+        own = SearchSettings.for_index(index)
+        options = replace(options, adapt=bool(own.adapt) and not own.fixed_weights)
+    settings = settings_of(index, options)
     if not all_parts:
         return settings
     # Include parts that an earlier tuning left without a weight.

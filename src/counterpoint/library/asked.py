@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from counterpoint.errors import ConfigError
 from counterpoint.library.keywords import check_keywords
 from counterpoint.library.options import SearchOptions
 from counterpoint.search import LEXICAL, SearchSettings
-from counterpoint.search.settings import check_weights, parse_feedback, parse_weights
+from counterpoint.search.settings import check_weights, parse_feedback, parse_weights, parts_of
 
 if TYPE_CHECKING:
     from counterpoint.index import Index
+    from counterpoint.search import Workflow
 
 __all__ = ["changed", "settings_of"]
 
@@ -38,7 +39,8 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
     """Return the index's own search settings, changed by the options.
 
     Raises:
-        ConfigError: an option is malformed, or the index does not support feedback.
+        ConfigError: an option is malformed, the index does not support feedback, or only one part scores, so
+            that weights, adapt and fusion change nothing.
     """
     settings = SearchSettings.for_index(index)
     settings = replace(settings, exhaustive=asked.exhaustive or settings.exhaustive)
@@ -62,4 +64,24 @@ def settings_of(index: Index, asked: SearchOptions) -> SearchSettings:
         raise ConfigError("--adapt: this index has no settings to adapt weights to a query; build it again")
     if asked.adapt is not None:
         settings = replace(settings, fixed_weights=bool(settings.adapt) and not asked.adapt)
-    return settings if asked.fusion is None else settings.with_fusion(asked.fusion)
+    settings = settings if asked.fusion is None else settings.with_fusion(asked.fusion)
+    _check_several(index, asked, settings)
+    return settings
+
+
+def _check_several(index: Index, asked: SearchOptions, settings: SearchSettings) -> None:
+    """Refuse options that combine several parts where one part scores, and so nothing is combined."""
+    if asked.weights is None and not asked.adapt and asked.fusion is None:
+        return
+    workflow = cast("Workflow", asked.workflow)
+    _, parts = parts_of(workflow, index.layouts, index.manifest.has_lexical, settings)
+    fed = settings.feedback and workflow == "hybrid" and any(each.pooled for each in index.layouts.values())
+    if len(parts) > 1 or fed:
+        return
+    weighs = asked.weights is not None and settings.weights.keys() != {parts[0]}
+    given = {"weights": weighs, "adapt": asked.adapt, "fusion": asked.fusion is not None}
+    if idle := [name for name, value in given.items() if value]:
+        raise ConfigError(
+            f"{' and '.join(idle)}: for several parts, but -w {workflow} has only {parts[0]} in this index; "
+            "leave out what cannot change the ranking, or choose another workflow"
+        )

@@ -24,6 +24,7 @@ __all__ = [
     "check_weights",
     "parse_feedback",
     "parse_weights",
+    "parts_of",
     "plan_for",
     "plan_of_parts",
 ]
@@ -307,6 +308,37 @@ def plan_of_parts(
     Raises:
         ConfigError: as `plan_for`.
     """
+    first, parts = parts_of(workflow, layouts, has_lexical, settings)
+    # The other workflows fix which parts score.
+    pooled = [name for name, layout in layouts.items() if layout.pooled]
+    fed = pooled if settings.feedback and workflow == "hybrid" else []
+    if len(parts) == 1:
+        return Plan(workflow, tuple(first), {parts[0]: 1.0}, tuple(fed))
+    weights = {part: settings.weights[part] for part in parts if settings.weights.get(part)}
+    if not weights:
+        stored = "" if settings.weights else "; SearchSettings.for_index(index) has the stored weights"
+        raise ConfigError(f"-w {workflow}: none of its parts ({', '.join(parts)}) has a weight{stored}")
+    if settings.scale == "ceiling":
+        if negative := [part for part, weight in weights.items() if weight < 0]:
+            raise ConfigError(
+                f"weights: {negative[0]}={weights[negative[0]]:g} is below 0, which a share of a ceiling "
+                "cannot be; choose another fusion, such as --fusion none, or another weight"
+            )
+        weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
+    first = [part for part in first if part in weights] or first
+    adapt = {part: settings.adapt[part] for part in weights if part in settings.adapt}
+    adapt = adapt if len(weights) > 1 and settings.follows_query else {}
+    return Plan(workflow, tuple(first), weights, tuple(fed), adapt)
+
+
+def parts_of(
+    workflow: Workflow, layouts: Mapping[str, SetLayout], has_lexical: bool, settings: SearchSettings
+) -> tuple[list[str], list[str]]:
+    """The parts of an index that propose candidates in a workflow, and those that can score.
+
+    Raises:
+        ConfigError: as `plan_for`.
+    """
     pooled = [name for name, layout in layouts.items() if layout.pooled]
     several = [name for name, layout in layouts.items() if not layout.pooled]
     lexical = [LEXICAL] if has_lexical else []
@@ -329,22 +361,4 @@ def plan_of_parts(
     if not first or not parts:
         has = ", ".join([*lexical, *layouts])
         raise ConfigError(f"-w {workflow}: this index has no such part; it has {has}")
-    # The other workflows fix which parts score.
-    fed = pooled if settings.feedback and workflow == "hybrid" else []
-    if len(parts) == 1:
-        return Plan(workflow, tuple(first), {parts[0]: 1.0}, tuple(fed))
-    weights = {part: settings.weights[part] for part in parts if settings.weights.get(part)}
-    if not weights:
-        stored = "" if settings.weights else "; SearchSettings.for_index(index) has the stored weights"
-        raise ConfigError(f"-w {workflow}: none of its parts ({', '.join(parts)}) has a weight{stored}")
-    if settings.scale == "ceiling":
-        if negative := [part for part, weight in weights.items() if weight < 0]:
-            raise ConfigError(
-                f"weights: {negative[0]}={weights[negative[0]]:g} is below 0, which a share of a ceiling "
-                "cannot be; choose another fusion, such as --fusion none, or another weight"
-            )
-        weights = {part: weight / sum(weights.values()) for part, weight in weights.items()}
-    first = [part for part in first if part in weights] or first
-    adapt = {part: settings.adapt[part] for part in weights if part in settings.adapt}
-    adapt = adapt if len(weights) > 1 and settings.follows_query else {}
-    return Plan(workflow, tuple(first), weights, tuple(fed), adapt)
+    return first, parts
