@@ -97,7 +97,7 @@ def test_mistakes_are_told_and_the_prompt_comes_again(talk):
     assert "error: :k takes a whole number from 1" in talk.say(":k none")
     assert "error: :k takes" in talk.say(":k 0")
     assert "error: :w takes hybrid, lexical" in talk.say(":w sideways")
-    assert "error: -w dense: this index has no such part; it has lexical" in talk.say(":w dense")
+    assert "error: workflow dense: this index has no such part; it has lexical" in talk.say(":w dense")
     assert "error: :explain takes nothing, full or no" in talk.say(":explain twice")
     assert "error: there is no :sing; :help lists" in talk.say(":sing")
     assert "quick brown fox" in talk.say("fox")  # as before

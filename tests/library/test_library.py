@@ -290,7 +290,7 @@ def test_options_that_combine_parts_are_refused_where_one_part_scores(made, tmp_
             ):
                 name = next(iter(given))
                 with pytest.raises(
-                    ConfigError, match=f"{name}: for several parts, but -w {workflow} has only"
+                    ConfigError, match=f"{name}: for several parts, but workflow {workflow} has only"
                 ):
                     notes.search("fox", workflow=workflow, **given)
             plain = notes.search("fox", workflow=workflow).hits

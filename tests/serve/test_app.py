@@ -120,7 +120,11 @@ def test_a_write_names_the_commit_and_is_seen(serve):
         ({"query": "x", "where": "nope = 1"}, 400, "nope"),
         ({"query": "x", "where": "year = '"}, 400, "condition"),
         ({"query": "x", "weights": {"nope": 1.0}}, 400, "nope"),
-        ({"query": "x", "fusion": "rrf"}, 400, "fusion: for several parts, but -w hybrid has only lexical"),
+        (
+            {"query": "x", "fusion": "rrf"},
+            400,
+            "fusion: for several parts, but workflow hybrid has only lexical",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(serve, body, status, words):

@@ -31,7 +31,8 @@ DEEPEST = 20  # levels of `and`, `or` and `not`; SQLite's parser allows about 30
 TESTS = 500  # in one condition; SQLite refuses a chain of 1,000
 GRAMMAR = (
     "a condition compares fields with values: year >= 2020 and lang in ('en', 'de') and not draft; allowed "
-    "are =, !=, <, <=, >, >=, in, between, like, is null, is not null, and, or, not"
+    "are =, !=, <, <=, >, >=, in, between, like, is null, is not null, and, or, not; put a name that is a "
+    'word of SQL, or has other signs than letters, digits and _, in double quotes: "when" = 1'
 )
 NAMES = {"int": "a number", "float": "a number", "str": "text", "bool": "true or false"}
 COMPARED: Mapping[str, str] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}

@@ -82,6 +82,6 @@ def _check_several(index: Index, asked: SearchOptions, settings: SearchSettings)
     given = {"weights": weighs, "adapt": asked.adapt, "fusion": asked.fusion is not None}
     if idle := [name for name, value in given.items() if value]:
         raise ConfigError(
-            f"{' and '.join(idle)}: for several parts, but -w {workflow} has only {parts[0]} in this index; "
-            "leave out what cannot change the ranking, or choose another workflow"
+            f"{' and '.join(idle)}: for several parts, but workflow {workflow} has only {parts[0]} in this "
+            "index; leave out what cannot change the ranking, or choose another workflow"
         )

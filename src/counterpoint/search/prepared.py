@@ -113,7 +113,7 @@ def prepare(
     names = [part for part in dict.fromkeys([*plan.first, *plan.weights]) if part != LEXICAL]
     if names and model is None:
         raise ConfigError(
-            f"-w {plan.workflow} needs the model that the index was built with; use "
+            f"workflow {plan.workflow} needs the model that the index was built with; use "
             "counterpoint.open(folder).searcher(), or Searcher(index, model)"
         )
     encoded = model.encode_query(texts) if model is not None and names else {}

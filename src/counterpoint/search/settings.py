@@ -200,9 +200,7 @@ class SearchSettings:
             ConfigError: the name is unknown.
         """
         if name not in FUSIONS:
-            raise ConfigError(
-                f"--fusion: unknown {name!r}; choose {', '.join(FUSIONS[:-1])} or {FUSIONS[-1]}"
-            )
+            raise ConfigError(f"fusion: unknown {name!r}; choose {', '.join(FUSIONS[:-1])} or {FUSIONS[-1]}")
         changed = {"ceiling": {"scale": name}, "rrf": {"method": name}}.get(name, {"normalise": name})
         return replace(self, **({"scale": "none", "normalise": "none", "method": "convex"} | changed))
 
@@ -267,7 +265,7 @@ def parse_feedback(text: str) -> dict[str, Any]:
             {"feedback_documents": int(documents)} if comma else {}
         )
     except ValueError as error:
-        raise ConfigError(f"--feedback: expected WEIGHT or WEIGHT,DOCUMENTS, found {text!r}") from error
+        raise ConfigError(f"feedback: expected WEIGHT or WEIGHT,DOCUMENTS, found {text!r}") from error
     SearchSettings(**found)
     return found
 
@@ -317,7 +315,7 @@ def plan_of_parts(
     weights = {part: settings.weights[part] for part in parts if settings.weights.get(part)}
     if not weights:
         stored = "" if settings.weights else "; SearchSettings.for_index(index) has the stored weights"
-        raise ConfigError(f"-w {workflow}: none of its parts ({', '.join(parts)}) has a weight{stored}")
+        raise ConfigError(f"workflow {workflow}: none of its parts ({', '.join(parts)}) has a weight{stored}")
     if settings.scale == "ceiling":
         if negative := [part for part, weight in weights.items() if weight < 0]:
             raise ConfigError(
@@ -356,9 +354,9 @@ def parts_of(
         "words-dense": (several, [*pooled, *several] if pooled else []),
     }
     if workflow not in needed:
-        raise ConfigError(f"-w: unknown workflow {workflow!r}; choose one of {', '.join(needed)}")
+        raise ConfigError(f"unknown workflow {workflow!r}; choose one of {', '.join(needed)}")
     first, parts = needed[workflow]
     if not first or not parts:
         has = ", ".join([*lexical, *layouts])
-        raise ConfigError(f"-w {workflow}: this index has no such part; it has {has}")
+        raise ConfigError(f"workflow {workflow}: this index has no such part; it has {has}")
     return first, parts
