@@ -72,10 +72,8 @@ def test_mistakes_name_the_options(runs, tmp_path, call):
     assert Run.read(runs[0]) == Run(A)
 
 
-def test_messages_of_a_search_name_the_options(lexical, call):
-    assert fails(
-        call("search", lexical, "fox", "-w", "hybird"), "-w: unknown workflow 'hybird'; choose one of"
-    )
-    assert fails(call("search", lexical, "fox", "-w", "dense"), "-w dense: this index has no such part")
-    assert fails(call("search", lexical, "fox", "--fusion", "sum"), "--fusion: unknown 'sum'; choose ceiling")
-    assert fails(call("search", lexical, "fox", "--feedback", "x"), "--feedback: expected WEIGHT")
+def test_messages_of_a_search_name_the_settings(lexical, call):
+    assert fails(call("search", lexical, "fox", "-w", "hybird"), "unknown workflow 'hybird'; choose one of")
+    assert fails(call("search", lexical, "fox", "-w", "dense"), "workflow dense: this index has no such part")
+    assert fails(call("search", lexical, "fox", "--fusion", "sum"), "fusion: unknown 'sum'; choose ceiling")
+    assert fails(call("search", lexical, "fox", "--feedback", "x"), "feedback: expected WEIGHT")

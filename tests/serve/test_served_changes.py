@@ -103,11 +103,12 @@ def test_answers_are_of_one_commit_while_the_index_changes(tmp_path, caplog, say
     httpx = pytest.importorskip("httpx")
     folder, asked, done = tmp_path / "notes", count(), threading.Event()
     cp.index(documents(0), folder, model=None).close()
-    statuses, of_commit, latest, end = Counter(), {}, 0, time.monotonic() + 300
+    statuses, of_commit, seen, latest, end = Counter(), {}, set(), 0, time.monotonic() + 300
 
     def read(address):
         with httpx.Client(base_url=address, timeout=60) as client:
-            while ((number := next(asked)) < requests or latest < 3) and not done.is_set():
+            # Most answers may be that the index is away.
+            while ((number := next(asked)) < requests or latest < 3 or len(seen) < 2) and not done.is_set():
                 assert time.monotonic() < end
                 found, texts = asking[number % len(asking)](client)
                 statuses[found.status_code] += 1
@@ -118,6 +119,7 @@ def test_answers_are_of_one_commit_while_the_index_changes(tmp_path, caplog, say
                 elif texts:
                     (generation,) = generations(texts)
                     assert of_commit.setdefault(found.json()["commit"], generation) == generation
+                    seen.add(generation)
 
     def write():
         nonlocal latest
@@ -147,7 +149,7 @@ def test_answers_are_of_one_commit_while_the_index_changes(tmp_path, caplog, say
             found, texts = search(client)
             assert found.status_code == 200  # the last change may have been stopped in the middle
             assert generations(texts) in ({str(latest)}, {str(latest + 1)})
-    assert len(set(of_commit.values())) > 1 and statuses.total() >= requests
+    assert len(seen) > 1 and statuses.total() >= requests
     assert not [record for record in caplog.records if record.exc_info or "Traceback" in str(record.msg)]
     if asking is READS and change is not remove_and_bring_back:
         assert statuses.keys() == {200}
