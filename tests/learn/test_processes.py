@@ -1,6 +1,7 @@
 """Two processes that share a batch do what one process does with all of it, labels and gradients included."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -102,6 +103,9 @@ def test_two_processes_train_as_one(tiny_bert_folder, tmp_path, kind):
         str(script),
     ]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if "terminate called without an active exception" in done.stderr:  # a thread of gloo, rarely, at the end
+        shutil.rmtree(tmp_path / "two", ignore_errors=True)
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     one, two = (Part.load(tmp_path / name / "model").state_dict() for name in ("one", "two"))
     for name, tensor in one.items():
