@@ -72,6 +72,8 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
     run.leave_out(len(job.stages))
     if run.processes.rank == 0:
         job.model.eval().save(job.folder / "model", overwrite=True)
+    # The launcher stops all processes if one fails as it ends, so none ends before the model is saved.
+    run.accelerator.wait_for_everyone()
     run.accelerator.end_training()
     return job.folder / "model"
 
