@@ -1,5 +1,6 @@
 """Conditions on metadata, against SQLite and against an oracle that knows what is neither true nor false."""
 
+import json
 import operator
 import re
 import sqlite3
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from counterpoint.errors import ConfigError
 from counterpoint.index.where import DEEPEST, LONGEST, VALUES, where_of
 
-FIELDS = {"year": "int", "score": "float", "lang": "str", "draft": "bool", "my field": "str"}
+FIELDS = {"year": "int", "score": "float", "lang": "str", "draft": "bool", "my field": "str", "tags": "list"}
 ROWS = [
     {"year": 2019, "score": 0.5, "lang": "en", "draft": True, "my field": "a b"},
     {"year": 2020, "score": -1.5, "lang": "de", "draft": False, "my field": "it's"},
@@ -19,6 +20,8 @@ ROWS = [
     {"year": None, "score": None, "lang": None, "draft": False, "my field": "%"},
     {"year": -7, "score": 1e300, "lang": "", "draft": True, "my field": "A\u0000B"},
 ]
+TAGGED = [["a", 1, True], [], ["it's", 1.5, "1", ["a"]], None, [False, "A", {"b": "a"}]]
+ROWS = [{**row, "tags": tags} for row, tags in zip(ROWS, TAGGED, strict=True)]
 
 
 def found(text, rows=tuple(ROWS)):
@@ -27,7 +30,9 @@ def found(text, rows=tuple(ROWS)):
     connection.execute(f"CREATE TABLE d ({', '.join(map(column, FIELDS))})")
     holes = ", ".join("?" for _ in FIELDS)
     for row in rows:
-        connection.execute(f"INSERT INTO d VALUES ({holes})", [row[name] for name in FIELDS])
+        values = [row[name] for name in FIELDS]
+        listed = [json.dumps(value) if isinstance(value, list) else value for value in values]
+        connection.execute(f"INSERT INTO d VALUES ({holes})", listed)
     where = where_of(text, FIELDS, column)
     return [row[0] - 1 for row in connection.execute(f"SELECT rowid FROM d WHERE {where.sql}", where.values)]
 
@@ -58,6 +63,13 @@ def column(name):
         ("not (not draft)", [0, 4]),
         ("year = 2019.5", []),
         ("score = 3", [2]),
+        ("'a' in tags", [0]),
+        ("'a' not in tags", [1, 2, 4]),
+        ("not 'a' in tags or tags is null", [1, 2, 3, 4]),
+        ("1 in tags", [0]),
+        ("'1' in tags", [2]),
+        ("1.5 in tags and 'it''s' in tags", [2]),
+        ("true in tags or false in tags", [0, 4]),
     ],
 )
 def test_conditions_mean_what_they_say(text, wanted):
@@ -88,6 +100,15 @@ def test_conditions_mean_what_they_say(text, wanted):
         ("lang >= 2.5", "with --metadata lang:float"),
         ("draft = 1", "'draft' is true or false"),
         ("year like '2%'", "is not text"),
+        ("tags = 'a'", "'tags' is a list; test whether it has a value: \"'a'\" in …"),
+        ("tags in ('a')", "'tags' is a list"),
+        ("tags like 'a%'", "is not text"),
+        ("tags", "is not true or false"),
+        ("'en' in lang", "'lang' is text and not a list; compare it"),
+        ("'a' in tag", "did you mean 'tags'"),
+        ("year in tags", "not a value"),
+        ("'a' in (select 1)", "is not a condition"),
+        ("'a' in t.tags", "is not a field"),
         ("year = 99999999999999999999", "too large"),
         ("score < 1e400", "too large"),
         ("yaer = 1", "did you mean 'year'"),
@@ -140,14 +161,23 @@ VALUES_OF = {
     "score": st.sampled_from([-1.5, 0.0, 2.0]),
     "lang": st.sampled_from(["", "a", "it's"]),
 }
+TAGS = st.sampled_from(["", "a", "1", "true", 1, 0, 1.5, True, False])
+
+
+def _has(values, one):
+    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for value in values)
 
 
 @st.composite
 def comparisons(draw):
     """The text of a test, and what it says of a row: true, false or None."""
-    name = draw(st.sampled_from([*VALUES_OF, "draft"]))
+    name = draw(st.sampled_from([*VALUES_OF, "draft", "tags"]))
     if name == "draft":
         return "draft", lambda row: row["draft"]
+    if name == "tags":
+        tag = draw(TAGS)
+        shown = f"'{tag}'" if isinstance(tag, str) else json.dumps(tag)
+        return f"{shown} in tags", lambda row: None if row[name] is None else _has(row[name], tag)
     sign, value = draw(st.sampled_from([*COMPARE, "in", "is null"])), draw(VALUES_OF[name])
     shown = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
     if sign == "is null":
@@ -186,9 +216,10 @@ CONDITIONS = st.recursive(
     ),
     max_leaves=8,
 )
-DOCUMENTS = st.fixed_dictionaries(
-    {name: st.none() | values for name, values in {**VALUES_OF, "draft": st.booleans()}.items()}
-).map(lambda row: {**row, "my field": None})
+OF_DOCUMENTS = {**VALUES_OF, "draft": st.booleans(), "tags": st.lists(TAGS)}
+DOCUMENTS = st.fixed_dictionaries({name: st.none() | values for name, values in OF_DOCUMENTS.items()}).map(
+    lambda row: {**row, "my field": None}
+)
 
 
 @settings(deadline=None)

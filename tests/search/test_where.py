@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fakes import HashModel
 
+from counterpoint import field
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, IndexSettings, build_index
 from counterpoint.search import Run, Searcher, SearchSettings
@@ -128,13 +129,34 @@ def test_the_type_that_the_message_names_takes_every_value(tmp_path):
         assert index.matching("n = '1.5' or n = 'true'").tolist() == [False, False, True, True, False]
 
 
-@pytest.mark.parametrize("value", [["x", "y"], {"a": 1}])
-def test_lists_and_objects_cannot_be_tested(tmp_path, value):
+def test_lists_are_tested_without_a_type(tmp_path):
+    lists = [["reef", "sea"], ["land"], [], None, ["sea", 7]]
+    given = [Document(f"{i}", "fox", metadata={"my 'tags": tags, "n": i}) for i, tags in enumerate(lists)]
+    build_index(given, HashModel(), tmp_path / "i", IndexSettings(lexical=None))
+    with Index(tmp_path / "i") as index:
+        assert dict(index.fields) == {"my 'tags": "list", "n": "int"}
+        tags = field("my 'tags")
+        assert index.matching(str(tags.contains("sea"))).tolist() == [True, False, False, False, True]
+        assert index.matching(str(~tags.contains("sea"))).tolist() == [False, True, True, False, False]
+        both = tags.contains(7) & (field("n") > 1) | tags.is_null()
+        assert index.matching(str(both)).tolist() == [False, False, False, True, True]
+        hits = Searcher(index, HashModel()).where(str(tags.contains("reef"))).search("fox", 5)
+        assert [hit.document.id for hit in hits] == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy", "of_type"),
+    [
+        (["x", "y"], "list and str in the documents; .* list of one", "declare no type for a field of lists"),
+        ({"a": 1}, "a field of its own", "conditions cannot test objects"),
+    ],
+)
+def test_objects_and_some_lists_cannot_be_tested(tmp_path, value, remedy, of_type):
     nested = [Document("a", "fox", metadata={"tags": value}), Document("b", "fox", metadata={"tags": "x"})]
     build_index(nested, HashModel(), tmp_path / "i", IndexSettings(lexical=None))
-    with Index(tmp_path / "i") as index, pytest.raises(ConfigError, match="'tags' has .*a field of its own"):
+    with Index(tmp_path / "i") as index, pytest.raises(ConfigError, match=f"'tags' has .*{remedy}"):
         index.matching("tags = 'x'")
-    with pytest.raises(DataError, match="not of type str; conditions cannot test lists and objects"):
+    with pytest.raises(DataError, match=f"not of type str; {of_type}"):
         build_index(
             nested, HashModel(), tmp_path / "j", IndexSettings(lexical=None, metadata={"tags": "str"})
         )

@@ -32,7 +32,7 @@ class Contents:
 
     Attributes:
         name: of the collection.
-        fields: types of the metadata fields.
+        fields: types of the metadata fields; those with lists are left out.
         pooled: components of each pooled set.
         several: components of each multi-vector set, without static sets.
         lexical: settings of BM25, if the index has it.
@@ -57,7 +57,7 @@ class Contents:
         multi = {n: each.dim for n, each in layouts if not each.pooled and each.kind != "static"}
         return Contents(
             name,
-            dict(index.fields),
+            {field: kind for field, kind in index.fields.items() if kind != "list"},
             {n: each.dim for n, each in layouts if each.pooled},
             multi if several else {},
             None if index.lexical is None else index.lexical.settings,

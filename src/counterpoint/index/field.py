@@ -82,6 +82,10 @@ class Field:
             raise ConfigError(f"field({self.name!r}).is_in: no values; nothing would be found")
         return Expression(f"{self._quoted} IN ({listed})")
 
+    def contains(self, value: Value) -> Expression:
+        """Whether the field is a list that has a value."""
+        return Expression(f"({_literal(value)} IN {self._quoted})")
+
     def between(self, low: Value, high: Value) -> Expression:
         """Whether the field is from `low` to `high`, both included."""
         return Expression(f"({self._quoted} BETWEEN {_literal(low)} AND {_literal(high)})")

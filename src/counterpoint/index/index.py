@@ -26,7 +26,7 @@ from counterpoint.index.opening import Opened, opened, stores_of
 from counterpoint.index.segment import Segment
 from counterpoint.index.store import Store
 from counterpoint.index.stored_rows import split_by_segment, without_counts
-from counterpoint.index.where import FieldType, names_in, where_of
+from counterpoint.index.where import FieldType, Tested, names_in, where_of
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
@@ -305,10 +305,10 @@ class Index:
     # -- metadata --------------------------------------------------------------------------------------
 
     @cached_property
-    def fields(self) -> Mapping[str, FieldType]:
+    def fields(self) -> Mapping[str, Tested]:
         """The metadata fields that conditions can test, with their types; declared ones first.
 
-        The others are found by reading all documents, once. A field that has lists, or values of several
+        The others are found by reading all documents, once. A field that has objects, or values of several
         types, is left out.
         """
         return {**self._declared, **self._others[0]}
@@ -342,7 +342,7 @@ class Index:
         found.setflags(write=False)
         return found
 
-    def _fields_for(self, names: set[str]) -> Mapping[str, FieldType]:
+    def _fields_for(self, names: set[str]) -> Mapping[str, Tested]:
         if names <= self._declared.keys():
             return self._declared
         for name in names & self._others[1].keys():
@@ -360,7 +360,7 @@ class Index:
         return self.manifest.settings.get("metadata", {})
 
     @cached_property
-    def _others(self) -> tuple[Mapping[str, FieldType], Mapping[str, str]]:
+    def _others(self) -> tuple[Mapping[str, Tested], Mapping[str, str]]:
         """The types of undeclared fields, and for fields without a single type, the types found."""
         return types_of({pair for segment in self.segments for pair in segment.database.kinds(segment.gone)})
 

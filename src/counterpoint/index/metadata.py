@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import cast, get_args
 
 from counterpoint.errors import ConfigError, DataError
-from counterpoint.index.where import FieldType
+from counterpoint.index.where import FieldType, Tested
 from counterpoint.types import Document
 
 __all__ = ["MOST", "column_of", "named_fields", "remedy_of", "sql_types", "test_of", "typed", "types_of"]
@@ -23,16 +23,19 @@ __all__ = ["MOST", "column_of", "named_fields", "remedy_of", "sql_types", "test_
 SQL: Mapping[FieldType, str] = MappingProxyType(
     {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bool": "INTEGER"}
 )
-SEEN: Mapping[str, FieldType] = MappingProxyType(
-    {"integer": "int", "real": "float", "text": "str", "true": "bool", "false": "bool"}
+SEEN = MappingProxyType(
+    {
+        "integer": "int",
+        "real": "float",
+        "text": "str",
+        "true": "bool",
+        "false": "bool",
+        "array": "list",
+        "object": "object",
+    }
 )
 """The type of a JSON value, by SQLite's name of it."""
-NESTED: Mapping[str, str] = MappingProxyType({"array": "list", "object": "object"})
-"""Our names of the others, which have no type."""
-NO_TYPE = (
-    "conditions cannot test lists and objects; give each of its values a field of its own, such as "
-    '"tag_reef": true'
-)
+NO_TYPE = 'conditions cannot test objects; give each value a field of its own, such as "tag_reef": true'
 TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False, "1": True, "0": False})
 MOST = 64  # declared fields, each of which is a column
 
@@ -75,12 +78,18 @@ def typed(document: Document, fields: Mapping[str, FieldType]) -> Document:
     values = {name: _typed(value, fields[name]) for name, value in named.items()}
     for name, value in values.items():
         if value is None and named[name] != "":
-            nested = isinstance(named[name], list | tuple | Mapping)
             raise DataError(
                 f"document {document.id!r}: its metadata field {name!r} is {named[name]!r}, which is not of "
-                f"type {fields[name]}; {NO_TYPE if nested else 'correct it, or declare another type'}"
+                f"type {fields[name]}; {_remedy(named[name])}"
             )
     return replace(document, metadata={**document.metadata, **values})
+
+
+def _remedy(value: object) -> str:
+    """What to do about a value that does not fit its field's type."""
+    if isinstance(value, list | tuple):
+        return "declare no type for a field of lists; conditions test it without one: 'reef' in tags"
+    return NO_TYPE if isinstance(value, Mapping) else "correct it, or declare another type"
 
 
 def _typed(value: object, kind: FieldType) -> str | int | float | bool | None:
@@ -118,17 +127,17 @@ def test_of(name: str) -> str:
     return f"(SELECT value FROM json_each(metadata) WHERE key = {_quoted(name, chr(39))})"
 
 
-def types_of(seen: Iterable[tuple[str, str]]) -> tuple[dict[str, FieldType], dict[str, str]]:
+def types_of(seen: Iterable[tuple[str, str]]) -> tuple[dict[str, Tested], dict[str, str]]:
     """The types of fields by pairs of field and SQLite's type of a value; for others, the types found."""
     kinds: dict[str, set[str]] = {}
     for name, kind in seen:
         if kind != "null":
-            kinds.setdefault(name, set()).add(SEEN.get(kind) or NESTED[kind])
-    types: dict[str, FieldType] = {}
+            kinds.setdefault(name, set()).add(SEEN[kind])
+    types: dict[str, Tested] = {}
     others: dict[str, str] = {}
     for name, found in kinds.items():
-        if len(found) == 1 and (kind := next(iter(found))) in SQL:
-            types[name] = cast(FieldType, kind)
+        if len(found) == 1 and (kind := next(iter(found))) != "object":
+            types[name] = cast(Tested, kind)
         elif found == {"int", "float"}:
             types[name] = "float"
         else:
@@ -138,8 +147,11 @@ def types_of(seen: Iterable[tuple[str, str]]) -> tuple[dict[str, FieldType], dic
 
 def remedy_of(name: str, found: str) -> str:
     """What to do about a field without a single type; `found` has its types, as `types_of` gives them."""
-    if any(kind in found.split(" and ") for kind in NESTED.values()):
+    kinds = found.split(" and ")
+    if "object" in kinds:
         return NO_TYPE
+    if "list" in kinds:
+        return "conditions can test it once it is a list in all of them; make a single value a list of one"
     return f"build the index with a type for it (--metadata {name}:str), so that conditions can test it"
 
 

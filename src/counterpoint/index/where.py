@@ -5,7 +5,8 @@ is a parameter:
 
     condition   condition and|or condition · not condition · (condition) · test
     test        field =|!=|<|<=|>|>= value · field [not] in (value, ...) · field [not] between value and value
-                field [not] like text · field is [not] null · field (true or false)
+                field [not] like text · field is [not] null · field (true or false) ·
+                value [not] in field (a list)
     value       a number, 'text', true or false
 
 As in SQL, a test of a field that a document does not have is neither true nor false, and neither is its
@@ -22,19 +23,29 @@ from typing import Any, Literal, final
 from counterpoint.errors import ConfigError
 from counterpoint.suggestion import suggestion
 
-__all__ = ["FieldType", "Where", "names_in", "where_of"]
+__all__ = ["FieldType", "Tested", "Where", "names_in", "where_of"]
 
 FieldType = Literal["int", "float", "str", "bool"]
+Tested = Literal["int", "float", "str", "bool", "list"]
+"""Types of fields that conditions test; a list may have values of several types."""
 LONGEST = 10_000  # characters of a condition
 VALUES = 1_000  # in one condition; SQLite takes 32,766
 DEEPEST = 20  # levels of `and`, `or` and `not`; SQLite's parser allows about 30
 TESTS = 500  # in one condition; SQLite refuses a chain of 1,000
 GRAMMAR = (
     "a condition compares fields with values: year >= 2020 and lang in ('en', 'de') and not draft; allowed "
-    "are =, !=, <, <=, >, >=, in, between, like, is null, is not null, and, or, not; put a name that is a "
-    'word of SQL, or has other signs than letters, digits and _, in double quotes: "when" = 1'
+    "are =, !=, <, <=, >, >=, in, between, like, is null, is not null, and, or, not, and 'reef' in tags for "
+    "lists; put a name that is a word of SQL, or has other signs than letters, digits and _, in double "
+    'quotes: "when" = 1'
 )
 NAMES = {"int": "a number", "float": "a number", "str": "text", "bool": "true or false"}
+IN_LISTS: Mapping[str, str] = {
+    "int": "'integer', 'real'",
+    "float": "'integer', 'real'",
+    "str": "'text'",
+    "bool": "'true', 'false'",
+}
+"""SQLite's names of the types of values in a list that may equal a value of our type."""
 COMPARED: Mapping[str, str] = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 
 
@@ -52,7 +63,7 @@ class Where:
     values: tuple[str | int | float, ...]
 
 
-def where_of(text: str, fields: Mapping[str, FieldType], column: Callable[[str], str]) -> Where:
+def where_of(text: str, fields: Mapping[str, Tested], column: Callable[[str], str]) -> Where:
     """Parse a condition on some fields with their types; `column` gives the SQL expression of a field.
 
     Raises:
@@ -108,7 +119,7 @@ def _outside(text: str, why: str) -> ConfigError:
 class _Reader:
     """Walks the tree of one condition and refuses everything outside the grammar."""
 
-    def __init__(self, text: str, fields: Mapping[str, FieldType], column: Callable[[str], str]):
+    def __init__(self, text: str, fields: Mapping[str, Tested], column: Callable[[str], str]):
         self.text, self.fields, self.column = text, fields, column
         self.values: list[str | int | float] = []
         self.tests = 0
@@ -154,6 +165,8 @@ class _Reader:
             field = self._field(node.this)
             listed = ", ".join(self._value(value, field) for value in node.expressions)
             return f"({self.column(field)} IN ({listed}))"
+        if isinstance(node, exp.In) and set(_given(node)) == {"this", "field"}:
+            return self._listed(node)
         if isinstance(node, exp.Between) and set(_given(node)) == {"this", "low", "high"}:
             field = self._field(node.this)
             low, high = (self._value(node.args[key], field) for key in ("low", "high"))
@@ -169,6 +182,15 @@ class _Reader:
             field = self._field(node.this)
             return f"({self.column(field)} IS {self._value(node.expression, field)})"
         raise _outside(self.text, f"{_shown(node)} is not a condition")
+
+    def _listed(self, node: Any) -> str:
+        """The SQL of a test whether a list has a value."""
+        value, field = self._literal(node.this), self._field(node.args["field"])
+        if (kind := self.fields[field]) != "list":
+            raise _fault(self.text, f"{field!r} is {NAMES[kind]} and not a list; compare it with a value")
+        column, kinds = self.column(field), IN_LISTS[type(value).__name__]
+        found = f"SELECT 1 FROM json_each({column}) WHERE type IN ({kinds}) AND value = {self._kept(value)}"
+        return f"(CASE WHEN {column} IS NOT NULL THEN EXISTS ({found}) END)"
 
     def _field(self, node: Any) -> str:
         from sqlglot import exp
@@ -186,6 +208,8 @@ class _Reader:
     def _value(self, node: Any, field: str) -> str:
         """Check a value against its field's type; return its SQL parameter."""
         value, wanted = self._literal(node), self.fields[field]
+        if wanted == "list":
+            raise _fault(self.text, f"{field!r} is a list; test whether it has a value: {_shown(node)} in …")
         if NAMES[type(value).__name__] != NAMES[wanted]:
             if wanted == "str":
                 raise ConfigError(
@@ -199,6 +223,10 @@ class _Reader:
                 else f"compare it with {NAMES[wanted]}"
             )
             raise _fault(self.text, f"{field!r} is {NAMES[wanted]}, {_shown(node)} is not; {remedy}")
+        return self._kept(value)
+
+    def _kept(self, value: str | float) -> str:
+        """The SQL parameter of a value."""
         if len(self.values) == VALUES:
             raise _fault(self.text, f"it has more than {VALUES:,} values")
         self.values.append(int(value) if isinstance(value, bool) else value)
