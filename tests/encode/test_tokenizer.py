@@ -33,3 +33,12 @@ def test_a_vocabulary_without_its_padding_is_refused(saved):
     (saved / "special_tokens_map.json").write_text(json.dumps({"pad_token": "[NONE]", "mask_token": None}))
     with pytest.raises(ConfigError, match=r"\[NONE\]"):
         Tokenizer.load(saved)
+
+
+def test_a_vocabulary_without_its_unknown_token_is_refused_when_it_is_read(saved):
+    """Otherwise a build fails in its middle, at the first text with an unknown character."""
+    told = json.loads((saved / "tokenizer.json").read_text())
+    told["model"]["unk_token"] = "[NO]"
+    (saved / "tokenizer.json").write_text(json.dumps(told))
+    with pytest.raises(ArtifactError, match=r"tokenizer.json: the tokenizer cannot be read: .*\[UNK\]"):
+        Tokenizer.load(saved)

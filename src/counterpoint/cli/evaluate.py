@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -22,10 +22,9 @@ from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text,
 from counterpoint.cli.tables import csv_table, text_table
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
-from counterpoint.library.options import BACKEND, DEEP, MEASURES, Backend
+from counterpoint.library.options import BACKEND, DEEP, MEASURES, Backend, SearchOptions
 
 if TYPE_CHECKING:
-    from counterpoint.library import SearchOptions
     from counterpoint.measure import Report, Slicing
     from counterpoint.measure.folds import ChooseOn
     from counterpoint.search import Run
@@ -116,9 +115,11 @@ def evaluate(
     extra: dict[str, Any] = {}
     late = None
     if index is not None:
-        options = shared.asked_of(workflow or "hybrid", weights, fusion, feedback, exhaustive, adapt)
         note(*_too_shallow(depth, names))
-        options = replace(options, k=depth, probes=probes, where=shared.condition_of(where))
+        flow, condition = workflow or "hybrid", shared.condition_of(where)
+        options = SearchOptions(
+            depth, flow, weights, adapt, fusion, feedback, exhaustive, probes, where=condition
+        )
         asked = Asked(index, options, rerank, model, backend)
         found, extra = _search(asked, judged)
         runs = {str(index): found}

@@ -10,7 +10,6 @@ import typer
 
 from counterpoint.cli.complete import models, workflows
 from counterpoint.errors import ConfigError
-from counterpoint.library.options import SearchOptions
 
 __all__ = [
     "Adapt",
@@ -36,7 +35,6 @@ __all__ = [
     "Weights",
     "Where",
     "WorkflowName",
-    "asked_of",
     "condition_of",
     "cutoffs_of",
 ]
@@ -141,22 +139,3 @@ def condition_of(where: list[str] | None) -> str | None:
     for each in where:
         names_in(each)  # in parentheses, `a) or (b` would pass
     return " and ".join(f"({each})" for each in where)
-
-
-def asked_of(
-    workflow: str,
-    weights: str | None = None,
-    fusion: str | None = None,
-    feedback: str | None = None,
-    exhaustive: bool = False,
-    adapt: bool | None = None,
-) -> SearchOptions:
-    """Turn options as typed into search options."""
-    return SearchOptions(
-        workflow=workflow,
-        weights=weights,
-        adapt=adapt,
-        fusion=fusion,
-        feedback=feedback,
-        exhaustive=exhaustive,
-    )

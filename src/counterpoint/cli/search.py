@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, final
 
@@ -89,8 +88,10 @@ def search(
     """
     from counterpoint.library import OpenIndex
 
-    options = shared.asked_of(workflow, weights, fusion, feedback, exhaustive, adapt)
-    options = replace(options, k=k, probes=probes, where=shared.condition_of(where))
+    condition = shared.condition_of(where)
+    options = SearchOptions(
+        k, workflow, weights, adapt, fusion, feedback, exhaustive, probes, where=condition
+    )
     asked = {"QUERY": query, "--explain": None if explain == "no" else explain, "--html": html, "-o": output}
     _check(asked, queries, json)
     with OpenIndex(index, model, backend) as opened:

@@ -17,11 +17,10 @@ from counterpoint.cli.judgements import judgements_of
 from counterpoint.cli.progress import progress
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
-from counterpoint.library.options import BACKEND
+from counterpoint.library.options import BACKEND, SearchOptions
 
 if TYPE_CHECKING:
     from counterpoint.index import Index
-    from counterpoint.library import SearchOptions
     from counterpoint.measure import Tuned, TunedShares
     from counterpoint.search import SearchSettings
 
@@ -69,7 +68,7 @@ def tune(
     if judged.split == "test":
         note("weights chosen on test make figures on test too good; choose on one split, report another")
     with OpenIndex(index, model, backend) as library:
-        options = shared.asked_of("hybrid", weights, fusion, feedback, adapt=adapt)
+        options = SearchOptions(weights=weights, adapt=adapt, fusion=fusion, feedback=feedback)
         settings = _settings(library.index, options, all_parts=shares is not None and weights is None)
         with warned():
             searcher = library.searcher().with_settings(settings)

@@ -7,8 +7,7 @@ faster than they are encoded, and memory is bounded by the number of processes.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +17,7 @@ from typing_extensions import override
 
 from counterpoint.cluster.connecting import connected
 from counterpoint.errors import ConfigError
-from counterpoint.index.parallel import BatchEncoders, Encoded, Worker, read_answer
+from counterpoint.index.parallel import Answer, BatchEncoders, Sent, Worker, read_answer
 from counterpoint.index.settings import BuildModel, Loadable, TextModel
 from counterpoint.types import Document
 
@@ -89,45 +88,32 @@ class RayEncoders(BatchEncoders):
         self._worker = ray.remote(num_cpus=0 if gpus else 1, num_gpus=gpus)(Worker)
         self._carried = ray.put(load)
         self._actors = [self._started() for _ in range(count)]
-
-    @override
-    def encode(
-        self, batches: Iterator[list[Document]], progress: Callable[[int], object]
-    ) -> Iterator[Encoded]:
-        idle = deque(range(len(self._actors)))
-        busy: deque[tuple[int, list[Document], Any]] = deque()
-        while True:
-            while idle and (batch := next(batches, None)) is not None:
-                busy.append(self._sent(idle.popleft(), batch))
-            if not busy:
-                return
-            place, batch, waiting = busy.popleft()
-            vectors, longer = self._answer(place, batch, waiting)
-            progress(len(batch))
-            if (following := next(batches, None)) is None:
-                idle.append(place)
-            else:  # so that the process works while this batch is written
-                busy.append(self._sent(place, following))
-            yield batch, vectors, longer
+        super().__init__(count)
 
     def _started(self) -> Any:
         return self._worker.remote(self._carried, self._fingerprint)
 
-    def _sent(self, place: int, batch: list[Document]) -> tuple[int, list[Document], Any]:
+    @override
+    def _sent(self, place: int, batch: list[Document]) -> Sent:
         texts = [document.full_text for document in batch]
         return place, batch, self._actors[place].encoded.remote(texts)
 
-    def _answer(self, place: int, batch: list[Document], waiting: Any) -> tuple[Mapping[str, Any], int]:
+    @override
+    def _answer(self, sent: Sent, progress: Callable[[int], object]) -> Answer:
         """The answer for a batch. A process that died is replaced, and the batch is sent again."""
+        place, batch, waiting = sent
         for left in range(TRIES - 1, -1, -1):
             try:
-                return read_answer(self._ray.get(waiting), batch)
+                found = read_answer(self._ray.get(waiting), batch)
+                progress(len(batch))
+                return found
             except self._ray.exceptions.RayError as error:
                 if not left:
                     where = f"documents {batch[0].id!r} to {batch[-1].id!r}"
+                    said = next(iter(str(error).splitlines()), type(error).__name__)
                     raise ConfigError(
                         f"{TRIES} processes of the cluster died that encoded {where}, perhaps out of memory "
-                        f"({_named(error)}); use fewer --processes"
+                        f"({said}); use fewer --processes"
                     ) from error
             self._ray.kill(self._actors[place])  # it may only be out of reach
             self._actors[place] = self._started()
@@ -138,9 +124,3 @@ class RayEncoders(BatchEncoders):
     def close(self) -> None:
         for actor in self._actors:
             self._ray.kill(actor)
-
-
-def _named(error: Exception) -> str:
-    """What Ray says of a failure, in one line."""
-    lines = str(error).splitlines()
-    return lines[0] if lines else type(error).__name__

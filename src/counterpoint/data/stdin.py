@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, final
+from typing import final
 
 from counterpoint.data.collection import Source
 from counterpoint.data.fields import Fields
@@ -41,7 +41,7 @@ class Piped(Source):
     rows: RowsFile | None
 
     def __post_init__(self) -> None:
-        weakref.finalize(self, _remove, self.path)
+        weakref.finalize(self, self.path.unlink, missing_ok=True)
 
     @property
     def name(self) -> str:
@@ -80,14 +80,14 @@ class Piped(Source):
         return message.replace(str(self.path), LABEL)
 
 
-def piped(fields: Fields, policy: ReadPolicy, stream: BinaryIO | None = None) -> Piped:
-    """Read all of standard input, or of another stream.
+def piped(fields: Fields, policy: ReadPolicy) -> Piped:
+    """Read all of standard input.
 
     Raises:
         ConfigError: nothing is piped in, or fields are named for input that is not JSON.
         DataError: it cannot be read.
     """
-    stream = stream or getattr(sys.stdin, "buffer", None)  # None in a program without a console
+    stream = getattr(sys.stdin, "buffer", None)  # None in a program without a console
     if stream is None or stream.isatty():
         raise ConfigError("'-' reads piped input, and there is none; use: … | counterpoint index - -o INDEX")
     descriptor, name = tempfile.mkstemp(prefix="counterpoint-")
@@ -98,7 +98,7 @@ def piped(fields: Fields, policy: ReadPolicy, stream: BinaryIO | None = None) ->
         suffix = _kind(kept, policy)
         kept = kept.rename(kept.with_suffix(suffix))
     except BaseException as error:
-        _remove(kept)
+        kept.unlink(missing_ok=True)
         if isinstance(error, DataError):
             raise DataError(str(error).replace(str(kept), LABEL)) from error
         raise
@@ -129,7 +129,3 @@ def _kind(path: Path, policy: ReadPolicy) -> str:
     except DataError:
         return ".jsonl" if first.lstrip().startswith('{"') else ".txt"
     return ".json"
-
-
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)

@@ -105,5 +105,4 @@ _HOMES = {
 __getattr__ = lazily(__name__, _HOMES)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

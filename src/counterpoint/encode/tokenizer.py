@@ -15,6 +15,8 @@ from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 
 __all__ = ["Tokenizer"]
 
+UNKNOWN = "\U00010480"  # a letter that hardly any vocabulary has; normalisers keep it
+
 
 class Tokenizer:
     """Word-pieces of texts with their character offsets, without special tokens, padding or truncation.
@@ -33,6 +35,7 @@ class Tokenizer:
         backend.no_truncation()
         backend.no_padding()
         self.prefix, self.suffix = _template(backend)
+        backend.encode(UNKNOWN)  # fails now, and not in the middle of a build, where the token for it is missing
         self.pad_id = 0 if pad is None else self.id_of(pad)
         self.mask_id = None if mask is None else self.find(mask)
 

@@ -22,5 +22,4 @@ _HOMES = {"asking": ("query_for",), "names": ("ENGINES",), "writing": ("export_t
 __getattr__ = lazily(__name__, _HOMES)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

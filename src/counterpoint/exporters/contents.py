@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import xxhash
@@ -18,7 +18,7 @@ from counterpoint.index.lexical import LexicalSettings
 from counterpoint.index.where import FieldType
 from counterpoint.types import Document
 
-__all__ = ["Contents", "Row", "batches", "columns_of", "sparse_of", "uuid_of"]
+__all__ = ["Contents", "Row", "batches", "sparse_of", "uuid_of"]
 
 READ = 256  # documents read at a time
 FLOATS = 1_000_000  # components written at a time: about 12 MB of JSON, and Qdrant takes 32
@@ -43,6 +43,16 @@ class Contents:
     pooled: Mapping[str, int]
     several: Mapping[str, int]
     lexical: LexicalSettings | None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """A column for each vector set."""
+        return columns_of("vector_", (*self.pooled, *self.several))
+
+    @property
+    def field_columns(self) -> dict[str, str]:
+        """A column for each metadata field."""
+        return columns_of("metadata_", self.fields)
 
     @staticmethod
     def of(index: Index, name: str, *, several: bool) -> Contents:
@@ -94,6 +104,20 @@ class Row:
     def metadata(self) -> str:
         """The metadata as JSON."""
         return json.dumps(dict(self.document.metadata), ensure_ascii=False)
+
+    def stored(self, fields: Mapping[str, str]) -> dict[str, Any]:
+        """What an engine stores as plain values.
+
+        Args:
+            fields: `Contents.field_columns`.
+        """
+        about = self.document
+        found: dict[str, Any] = {"doc_id": about.id, "title": about.title, "text": about.text}
+        found |= {"metadata": self.metadata, "stamp": self.stamp}
+        if about.parent is not None:
+            found |= {"parent": about.parent, "start": about.start}
+        values = {column: about.metadata.get(name) for name, column in fields.items()}
+        return found | {column: value for column, value in values.items() if value is not None}
 
 
 def batches(index: Index, contents: Contents, *, weights: bool) -> Iterator[list[Row]]:

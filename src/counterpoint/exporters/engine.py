@@ -17,8 +17,9 @@ from jaxtyping import Float
 
 from counterpoint.errors import ConfigError
 from counterpoint.exporters.contents import Contents, Row
+from counterpoint.index.lexical import LEXICAL
 
-__all__ = ["Engine", "Part", "Place", "Question", "Writer"]
+__all__ = ["Engine", "Kept", "Part", "Place", "Question", "Writer"]
 
 
 @final
@@ -132,6 +133,18 @@ class Writer(ABC):
         """
 
 
+@final
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """How an engine keeps each part of an index; see `Engine.kept`."""
+
+    documents: str
+    pooled: str
+    several: str = ""
+    lexical: str
+    metadata: str
+
+
 class Engine(ABC):
     """An engine: what it holds, how it is written, and how it is asked.
 
@@ -140,6 +153,8 @@ class Engine(ABC):
         title: its name in texts.
         multi_vectors: it has MaxSim.
         sparse: it keeps BM25 as sparse vectors whose weights are computed here.
+        kept: how the engine keeps documents, pooled vectors, multi-vectors, BM25 and metadata. A text about
+            vectors has places for `column` and `dim`.
         writes_files: a folder gets files for the engine, and not its collection.
     """
 
@@ -147,11 +162,18 @@ class Engine(ABC):
     title: str
     multi_vectors: bool
     sparse: bool
+    kept: Kept
     writes_files: bool = False
 
-    @abstractmethod
+    @final
     def holds(self, contents: Contents) -> dict[str, str]:
         """How each part of the index is kept, by part."""
+        columns, held = contents.columns, {"documents": self.kept.documents}
+        for sets, text in ((contents.pooled, self.kept.pooled), (contents.several, self.kept.several)):
+            held |= {name: text.format(column=columns[name], dim=dim) for name, dim in sets.items()}
+        if contents.lexical:
+            held[LEXICAL] = self.kept.lexical
+        return held | {"metadata": self.kept.metadata}
 
     @abstractmethod
     def limits(self, contents: Contents) -> list[str]:

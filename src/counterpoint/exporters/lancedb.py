@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from counterpoint.errors import ConfigError, MissingExtraError
-from counterpoint.exporters.contents import Contents, Row, columns_of
-from counterpoint.exporters.engine import Engine, Place, Question, Writer
+from counterpoint.exporters.contents import Contents, Row
+from counterpoint.exporters.engine import Engine, Kept, Place, Question, Writer
 from counterpoint.index.lexical import LEXICAL
 
 if TYPE_CHECKING:
@@ -26,18 +26,13 @@ class LanceDB(Engine):
 
     name, title = "lancedb", "LanceDB"
     multi_vectors, sparse = True, False
-
-    def holds(self, contents: Contents) -> dict[str, str]:
-        """Columns of one table."""
-        columns = _columns(contents)
-        held = {"documents": "rows, with the document's own id"}
-        for name, dim in contents.pooled.items():
-            held[name] = f"column {columns[name]} of {dim} components, dot product"
-        for name, dim in contents.several.items():
-            held[name] = f"column {columns[name]}: multi-vector of {dim} components, MaxSim of dot products"
-        if contents.lexical:
-            held[LEXICAL] = f"column {TERMS} of terms that were split here, with LanceDB's full-text index"
-        return held | {"metadata": "JSON, and a column for each typed field"}
+    kept = Kept(
+        documents="rows, with the document's own id",
+        pooled="column {column} of {dim} components, dot product",
+        several="column {column}: multi-vector of {dim} components, MaxSim of dot products",
+        lexical=f"column {TERMS} of terms that were split here, with LanceDB's full-text index",
+        metadata="JSON, and a column for each typed field",
+    )
 
     def limits(self, contents: Contents) -> list[str]:
         """BM25 has fixed constants, and a request asks one column."""
@@ -67,7 +62,7 @@ class LanceDB(Engine):
         A row's score by a part is `scale` · `_score`, or `scale` · (`offset` − `_distance`).
         """
         alone = len(question.parts) == 1
-        columns, parts = _columns(contents), []
+        columns, parts = contents.columns, []
         for name, part in question.parts.items():
             body: dict[str, Any] = {"k": question.k if alone else question.candidates}
             if name == LEXICAL:
@@ -85,10 +80,6 @@ class LanceDB(Engine):
 ENGINE = LanceDB()
 
 
-def _columns(contents: Contents) -> dict[str, str]:
-    return columns_of("vector_", (*contents.pooled, *contents.several))
-
-
 @final
 class _Rows(Writer):
     """The rows of a table."""
@@ -97,8 +88,8 @@ class _Rows(Writer):
         from lancedb.remote.errors import LanceDBClientError
 
         self.contents, self.database = contents, database
-        self.fields = columns_of("metadata_", contents.fields)
-        self.columns = _columns(contents)
+        self.fields = contents.field_columns
+        self.columns = contents.columns
         self.faults = (LanceDBClientError, OSError)
         self._known: Mapping[str, str] = {}
         self._table: Table | None = None

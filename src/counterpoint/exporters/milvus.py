@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from counterpoint.errors import ArtifactError, ConfigError, MissingExtraError
-from counterpoint.exporters.contents import Contents, Row, columns_of, sparse_of
-from counterpoint.exporters.engine import Engine, Place, Question, Writer
+from counterpoint.exporters.contents import Contents, Row, sparse_of
+from counterpoint.exporters.engine import Engine, Kept, Place, Question, Writer
 from counterpoint.index.lexical import LEXICAL
 
 if TYPE_CHECKING:
@@ -26,18 +26,12 @@ class Milvus(Engine):
 
     name, title = "milvus", "Milvus"
     multi_vectors, sparse = False, True
-
-    def holds(self, contents: Contents) -> dict[str, str]:
-        """Fields of one collection."""
-        columns = _columns(contents)
-        held = {"documents": "entities, with the document's own id"}
-        for name, dim in contents.pooled.items():
-            held[name] = f"field {columns[name]} of {dim} components, inner product"
-        if contents.lexical:
-            held[LEXICAL] = (
-                f"field {LEXICAL}: sparse vector of saturated term frequencies; queries bring the idf"
-            )
-        return held | {"metadata": "JSON field, which filters can test"}
+    kept = Kept(
+        documents="entities, with the document's own id",
+        pooled="field {column} of {dim} components, inner product",
+        lexical=f"field {LEXICAL}: sparse vector of saturated term frequencies; queries bring the idf",
+        metadata="JSON field, which filters can test",
+    )
 
     def limits(self, contents: Contents) -> list[str]:
         """Sums miss what a part did not propose, and texts are cut."""
@@ -94,10 +88,6 @@ class Milvus(Engine):
 ENGINE = Milvus()
 
 
-def _columns(contents: Contents) -> dict[str, str]:
-    return columns_of("vector_", contents.pooled)
-
-
 def _search(name: str, contents: Contents, question: Question) -> dict[str, Any]:
     found: dict[str, Any] = {"limit": question.candidates, "searchParams": {"metricType": "IP"}}
     if name == LEXICAL:
@@ -105,7 +95,7 @@ def _search(name: str, contents: Contents, question: Question) -> dict[str, Any]
         query = {str(n): weight for n, weight in zip(numbers, weights, strict=True)}
         return {**found, "data": [query], "annsField": LEXICAL}
     rows = question.parts[name].rows.tolist()
-    return {**found, "data": rows, "annsField": _columns(contents)[name]}
+    return {**found, "data": rows, "annsField": contents.columns[name]}
 
 
 @final
@@ -116,7 +106,7 @@ class _Entities(Writer):
         from pymilvus import MilvusException
 
         self.contents, self.client, self.index = contents, client, index
-        self.columns = _columns(contents)
+        self.columns = contents.columns
         self.faults = (MilvusException,)
         self._cut = 0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, final
 
-from counterpoint.exporters.contents import Contents, Row, columns_of, uuid_of
-from counterpoint.exporters.engine import Question
+from counterpoint.exporters.contents import Contents, Row, uuid_of
+from counterpoint.exporters.engine import Kept, Question
 from counterpoint.exporters.requests import HttpEngine, Request, json_of
 from counterpoint.index.lexical import LEXICAL
 
@@ -24,18 +24,13 @@ class OpenSearch(HttpEngine):
     name, title, suffix = "opensearch", "OpenSearch", "ndjson"
     example = "http://HOST:9200"
     multi_vectors, sparse = True, False
-
-    def holds(self, contents: Contents) -> dict[str, str]:
-        """Fields of an index."""
-        columns = _columns(contents)
-        held = {"documents": "documents; an id of more than 512 bytes becomes a UUID5"}
-        for name, dim in contents.pooled.items():
-            held[name] = f"field {columns[name]}: knn_vector of {dim} components, innerproduct"
-        for name, dim in contents.several.items():
-            held[name] = f"field {columns[name]}: rows of {dim} components for lateInteractionScore"
-        if contents.lexical:
-            held[LEXICAL] = f"field {TERMS} of terms that were split here; its own BM25 with our k1 and b"
-        return held | {"metadata": "object; each typed field is indexed"}
+    kept = Kept(
+        documents="documents; an id of more than 512 bytes becomes a UUID5",
+        pooled="field {column}: knn_vector of {dim} components, innerproduct",
+        several="field {column}: rows of {dim} components for lateInteractionScore",
+        lexical=f"field {TERMS} of terms that were split here; its own BM25 with our k1 and b",
+        metadata="object; each typed field is indexed",
+    )
 
     def limits(self, contents: Contents) -> list[str]:
         """Scores of vectors, lengths in BM25, and MaxSim."""
@@ -50,7 +45,7 @@ class OpenSearch(HttpEngine):
 
     def request(self, contents: Contents, question: Question) -> dict[str, Any]:
         """A `_search`: BM25 and k-NN find documents, MaxSim rescores them."""
-        columns, finding, rescoring = _columns(contents), [], []
+        columns, finding, rescoring = contents.columns, [], []
         for name, part in question.parts.items():
             if name == LEXICAL:
                 query = {"query": question.words, "boost": part.scale}
@@ -141,10 +136,6 @@ def _index(contents: Contents) -> str:
     return contents.name.lower()  # OpenSearch refuses capitals
 
 
-def _columns(contents: Contents) -> dict[str, str]:
-    return columns_of("vector_", (*contents.pooled, *contents.several))
-
-
 def _id_of(document_id: str) -> str:
     return document_id if len(document_id.encode()) <= LONGEST else uuid_of(document_id)
 
@@ -163,7 +154,7 @@ def _maxsim(column: str, rows: list[list[float]], scale: float) -> dict[str, Any
 
 
 def _described(contents: Contents) -> dict[str, Any]:
-    columns, keyword = _columns(contents), {"type": "keyword", "ignore_above": 8191}
+    columns, keyword = contents.columns, {"type": "keyword", "ignore_above": 8191}
     fields: dict[str, Any] = {"id": keyword, "parent": keyword, "stamp": {"type": "keyword", "index": False}}
     fields |= {"title": {"type": "text"}, "text": {"type": "text"}, "start": {"type": "long"}}
     typed = {name: {"type": TYPES[kind]} for name, kind in contents.fields.items()}
@@ -182,7 +173,7 @@ def _described(contents: Contents) -> dict[str, Any]:
 
 
 def _source(contents: Contents, row: Row) -> dict[str, Any]:
-    about, columns = row.document, _columns(contents)
+    about, columns = row.document, contents.columns
     found: dict[str, Any] = {"id": about.id, "title": about.title, "text": about.text, "stamp": row.stamp}
     if about.parent is not None:
         found |= {"parent": about.parent, "start": about.start}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from counterpoint.errors import ConfigError, MissingExtraError
 from counterpoint.exporters.contents import Contents, Row, sparse_of, uuid_of
-from counterpoint.exporters.engine import Engine, Place, Question, Writer
+from counterpoint.exporters.engine import Engine, Kept, Place, Question, Writer
 from counterpoint.index.lexical import LEXICAL
 
 if TYPE_CHECKING:
@@ -25,18 +25,13 @@ class Qdrant(Engine):
 
     name, title = "qdrant", "Qdrant"
     multi_vectors = sparse = True
-
-    def holds(self, contents: Contents) -> dict[str, str]:
-        """Named vectors and a payload."""
-        held = {"documents": "points; the id is a UUID5, and the payload has the document's own id"}
-        held |= {name: f"vector of {dim} components, dot product" for name, dim in contents.pooled.items()}
-        held |= {
-            name: f"multi-vector of {dim} components, MaxSim of dot products"
-            for name, dim in contents.several.items()
-        }
-        if contents.lexical:
-            held[LEXICAL] = "sparse vector of saturated term frequencies; queries bring the idf"
-        return held | {"metadata": "payload, with a payload index for each typed field on a server"}
+    kept = Kept(
+        documents="points; the id is a UUID5, and the payload has the document's own id",
+        pooled="vector of {dim} components, dot product",
+        several="multi-vector of {dim} components, MaxSim of dot products",
+        lexical="sparse vector of saturated term frequencies; queries bring the idf",
+        metadata="payload, with a payload index for each typed field on a server",
+    )
 
     def limits(self, contents: Contents) -> list[str]:
         """Weights of BM25 do not follow what others add."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, final
 from urllib.parse import quote
 
-from counterpoint.exporters.contents import Contents, Row, columns_of
-from counterpoint.exporters.engine import Question
+from counterpoint.exporters.contents import Contents, Row
+from counterpoint.exporters.engine import Kept, Question
 from counterpoint.exporters.requests import HttpEngine, Request, json_of
 from counterpoint.index.lexical import LEXICAL
 
@@ -42,18 +42,13 @@ class Vespa(HttpEngine):
     name, title, suffix = "vespa", "Vespa", "jsonl"
     example = "http://HOST:8080"
     multi_vectors, sparse = True, False
-
-    def holds(self, contents: Contents) -> dict[str, str]:
-        """Fields of a document type."""
-        columns = _columns(contents)
-        held = {"documents": "documents; doc_id is the document's own id"}
-        for name, dim in contents.pooled.items():
-            held[name] = f"field {columns[name]}: tensor<float>(x[{dim}]) with HNSW, dot product"
-        for name, dim in contents.several.items():
-            held[name] = f"field {columns[name]}: tensor<float>(token{{}}, x[{dim}]), MaxSim by the profile"
-        if contents.lexical:
-            held[LEXICAL] = f"field {TERMS} of terms that were split here; Vespa's BM25 with our k1 and b"
-        return held | {"metadata": "JSON, and an attribute for each typed field"}
+    kept = Kept(
+        documents="documents; doc_id is the document's own id",
+        pooled="field {column}: tensor<float>(x[{dim}]) with HNSW, dot product",
+        several="field {column}: tensor<float>(token{{}}, x[{dim}]), MaxSim by the profile",
+        lexical=f"field {TERMS} of terms that were split here; Vespa's BM25 with our k1 and b",
+        metadata="JSON, and an attribute for each typed field",
+    )
 
     def limits(self, contents: Contents) -> list[str]:
         """BM25 is Vespa's, and the schema is deployed by others."""
@@ -143,7 +138,7 @@ ENGINE = Vespa()
 
 def _columns(contents: Contents) -> dict[str, str]:
     """The field of each set, and the name of BM25 in the rank profile."""
-    return columns_of("vector_", (*contents.pooled, *contents.several)) | {LEXICAL: LEXICAL}
+    return contents.columns | {LEXICAL: LEXICAL}
 
 
 def _schema(contents: Contents) -> str:
@@ -182,7 +177,7 @@ def _document(contents: Contents) -> dict[str, tuple[str, list[str]]]:
         "metadata": ("string", ["indexing: summary"]),
         "stamp": ("string", ["indexing: attribute | summary"]),
     }
-    for name, column in columns_of("metadata_", contents.fields).items():
+    for name, column in contents.field_columns.items():
         found[column] = (TYPES[contents.fields[name]], ["indexing: attribute | summary", *fast])
     if contents.lexical:
         words = ["indexing: index", "index: enable-bm25", "match {", "    word", "}", "stemming: none"]
@@ -216,14 +211,7 @@ def _profile(contents: Contents) -> tuple[list[str], dict[str, str], list[str]]:
 
 
 def _fields(contents: Contents, row: Row) -> dict[str, Any]:
-    about, columns = row.document, _columns(contents)
-    found: dict[str, Any] = {"doc_id": about.id, "title": about.title, "text": about.text}
-    found |= {"metadata": row.metadata, "stamp": row.stamp}
-    if about.parent is not None:
-        found |= {"parent": about.parent, "start": about.start}
-    for name, column in columns_of("metadata_", contents.fields).items():
-        if about.metadata.get(name) is not None:
-            found[column] = about.metadata[name]
+    columns, found = _columns(contents), row.stored(contents.field_columns)
     if row.terms is not None:
         found[TERMS] = list(row.terms)
     found |= {columns[name]: {"values": values.tolist()} for name, values in row.pooled.items()}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, final
 
-from counterpoint.exporters.contents import Contents, Row, columns_of, uuid_of
-from counterpoint.exporters.engine import Question
+from counterpoint.exporters.contents import Contents, Row, uuid_of
+from counterpoint.exporters.engine import Kept, Question
 from counterpoint.exporters.requests import HttpEngine, Request, json_of
 from counterpoint.index.lexical import LEXICAL
 
@@ -23,18 +23,13 @@ class Weaviate(HttpEngine):
     name, title, suffix = "weaviate", "Weaviate", "json"
     example = "http://HOST:8080"
     multi_vectors, sparse = True, False
-
-    def holds(self, contents: Contents) -> dict[str, str]:
-        """Named vectors and properties of a collection."""
-        names = _vectors(contents)
-        held = {"documents": "objects; the id is a UUID5, and doc_id is the document's own id"}
-        for name, dim in contents.pooled.items():
-            held[name] = f"named vector {names[name]} of {dim} components, dot product"
-        for name, dim in contents.several.items():
-            held[name] = f"named multi-vector {names[name]} of {dim} components, MaxSim of dot products"
-        if contents.lexical:
-            held[LEXICAL] = f"property {TERMS} of terms that were split here; Weaviate's BM25, our k1 and b"
-        return held | {"metadata": "JSON, and a property for each typed field"}
+    kept = Kept(
+        documents="objects; the id is a UUID5, and doc_id is the document's own id",
+        pooled="named vector {column} of {dim} components, dot product",
+        several="named multi-vector {column} of {dim} components, MaxSim of dot products",
+        lexical=f"property {TERMS} of terms that were split here; Weaviate's BM25, our k1 and b",
+        metadata="JSON, and a property for each typed field",
+    )
 
     def limits(self, contents: Contents) -> list[str]:
         """A request asks one part."""
@@ -48,7 +43,7 @@ class Weaviate(HttpEngine):
 
         An object's score by a part is `scale` · `score`, or −`scale` · `distance`.
         """
-        names, parts = _vectors(contents), []
+        names, parts = contents.columns, []
         limit = question.k if len(question.parts) == 1 else question.candidates
         for name, part in question.parts.items():
             if name == LEXICAL:
@@ -133,10 +128,6 @@ def _collection(contents: Contents) -> str:
     return contents.name[:1].upper() + contents.name[1:]  # Weaviate refuses others
 
 
-def _vectors(contents: Contents) -> dict[str, str]:
-    return columns_of("vector_", (*contents.pooled, *contents.several))
-
-
 def _graphql(body: dict[str, str]) -> dict[str, Any]:
     return {"method": "POST", "path": "/v1/graphql", "body": body}
 
@@ -153,7 +144,7 @@ def _described(contents: Contents) -> dict[str, Any]:
         {"name": "metadata", **stored},
         {"name": "stamp", **stored},
     ]
-    for name, column in columns_of("metadata_", contents.fields).items():
+    for name, column in contents.field_columns.items():
         kind = TYPES[contents.fields[name]]
         properties.append({"name": column, **(whole if kind == "text" else {"dataType": [kind]})})
     found: dict[str, Any] = {"class": _collection(contents)}
@@ -163,7 +154,7 @@ def _described(contents: Contents) -> dict[str, Any]:
         bm25 = {"k1": contents.lexical.k1, "b": contents.lexical.b}
         found["invertedIndexConfig"] = {"bm25": bm25, "stopwords": {"preset": "none"}}
     vectors = {}
-    for name, column in _vectors(contents).items():
+    for name, column in contents.columns.items():
         index: dict[str, Any] = {"distance": "dot"}
         if name in contents.several:
             index["multivector"] = {"enabled": True}
@@ -176,14 +167,7 @@ def _described(contents: Contents) -> dict[str, Any]:
 
 
 def _object(contents: Contents, row: Row) -> dict[str, Any]:
-    about, names = row.document, _vectors(contents)
-    values: dict[str, Any] = {"doc_id": about.id, "title": about.title, "text": about.text}
-    values |= {"metadata": row.metadata, "stamp": row.stamp}
-    if about.parent is not None:
-        values |= {"parent": about.parent, "start": about.start}
-    for name, column in columns_of("metadata_", contents.fields).items():
-        if about.metadata.get(name) is not None:
-            values[column] = about.metadata[name]
+    names, values = contents.columns, row.stored(contents.field_columns)
     if row.terms is not None:
         values[TERMS] = " ".join(row.terms)
     vectors = {
@@ -191,7 +175,7 @@ def _object(contents: Contents, row: Row) -> dict[str, Any]:
     }
     return {
         "class": _collection(contents),
-        "id": uuid_of(about.id),
+        "id": uuid_of(row.document.id),
         "properties": values,
         "vectors": vectors,
     }

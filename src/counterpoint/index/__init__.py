@@ -113,5 +113,4 @@ def __getattr__(name: str) -> object:
     return _named(name)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

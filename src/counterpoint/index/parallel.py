@@ -21,10 +21,14 @@ from counterpoint.errors import ConfigError, DataError
 from counterpoint.index.settings import BuildModel, Loadable, TextModel
 from counterpoint.types import Document, Ragged
 
-__all__ = ["BatchEncoders", "Encoded", "Encoders", "Worker", "encoders_of", "read_answer"]
+__all__ = ["Answer", "BatchEncoders", "Encoded", "Encoders", "Sent", "Worker", "encoders_of", "read_answer"]
 
 Encoded = tuple[list[Document], Mapping[str, Ragged], int]
 """Documents, their vectors, and how many of them are longer than the model reads."""
+Answer = tuple[Mapping[str, Ragged], int]
+"""The vectors of a batch, and how many of its documents are longer than the model reads."""
+Sent = tuple[int, list[Document], Any]
+"""The number of a process, the batch it has, and what its answer is read from."""
 
 
 @final
@@ -37,9 +41,12 @@ class _Failed:
 
 
 class BatchEncoders(ABC):
-    """What encodes the batches of a build elsewhere."""
+    """Some processes that encode the batches of a build."""
 
-    @abstractmethod
+    def __init__(self, count: int):
+        self._count = count
+
+    @final
     def encode(
         self, batches: Iterator[list[Document]], progress: Callable[[int], object]
     ) -> Iterator[Encoded]:
@@ -49,6 +56,27 @@ class BatchEncoders(ABC):
             DataError: a document cannot be encoded.
             ConfigError: a process died.
         """
+        idle, busy = deque(range(self._count)), deque[Sent]()
+        while True:
+            while idle and (batch := next(batches, None)) is not None:
+                busy.append(self._sent(idle.popleft(), batch))
+            if not busy:
+                return
+            place, batch, _ = sent = busy.popleft()
+            vectors, longer = self._answer(sent, progress)
+            if (following := next(batches, None)) is None:
+                idle.append(place)
+            else:  # so that the process works while this batch is written
+                busy.append(self._sent(place, following))
+            yield batch, vectors, longer
+
+    @abstractmethod
+    def _sent(self, place: int, batch: list[Document]) -> Sent:
+        """Send a batch to a process."""
+
+    @abstractmethod
+    def _answer(self, sent: Sent, progress: Callable[[int], object]) -> Answer:
+        """Wait for the answer for a batch."""
 
     @abstractmethod
     def close(self) -> None:
@@ -68,6 +96,7 @@ class Encoders(BatchEncoders):
     """
 
     def __init__(self, load: Callable[[], BuildModel], fingerprint: str, count: int):
+        super().__init__(count)
         context = get_context("spawn")  # a fork would copy locks that other threads hold
         self._started: list[tuple[BaseProcess, Connection]] = []
         try:
@@ -82,25 +111,24 @@ class Encoders(BatchEncoders):
             raise
 
     @override
-    def encode(
-        self, batches: Iterator[list[Document]], progress: Callable[[int], object]
-    ) -> Iterator[Encoded]:
-        idle = deque(connection for _, connection in self._started)
-        busy: deque[tuple[Connection, list[Document]]] = deque()
-        while True:
-            while idle and (batch := next(batches, None)) is not None:
-                busy.append((idle.popleft(), batch))
-                _send(busy[-1][0], batch)
-            if not busy:
-                return
-            connection, batch = busy.popleft()
-            vectors, longer = _answer(connection, batch, progress)
-            if (following := next(batches, None)) is None:
-                idle.append(connection)
-            else:  # so that the process works while this batch is written
-                busy.append((connection, following))
-                _send(connection, following)
-            yield batch, vectors, longer
+    def _sent(self, place: int, batch: list[Document]) -> Sent:
+        connection = self._started[place][1]
+        with suppress(OSError):  # the process has died; reading its answer says so
+            connection.send([document.full_text for document in batch])
+        return place, batch, connection
+
+    @override
+    def _answer(self, sent: Sent, progress: Callable[[int], object]) -> Answer:
+        _, batch, connection = sent
+        try:
+            while isinstance(said := connection.recv(), int):
+                progress(said)
+        except (EOFError, OSError) as error:
+            where = f"documents {batch[0].id!r} to {batch[-1].id!r}"
+            raise ConfigError(
+                f"the process that encoded {where} died, perhaps out of memory; use fewer --processes"
+            ) from error
+        return read_answer(said, batch)
 
     @override
     def close(self) -> None:
@@ -132,26 +160,7 @@ def encoders_of(model: TextModel | None, processes: int) -> Iterator[Encoders | 
         yield encoders
 
 
-def _send(connection: Connection, batch: Sequence[Document]) -> None:
-    with suppress(OSError):  # the process has died; reading its answer says so
-        connection.send([document.full_text for document in batch])
-
-
-def _answer(
-    connection: Connection, batch: Sequence[Document], progress: Callable[[int], object]
-) -> tuple[Mapping[str, Ragged], int]:
-    where = f"documents {batch[0].id!r} to {batch[-1].id!r}"
-    try:
-        while isinstance(said := connection.recv(), int):
-            progress(said)
-    except (EOFError, OSError) as error:
-        raise ConfigError(
-            f"the process that encoded {where} died, perhaps out of memory; use fewer --processes"
-        ) from error
-    return read_answer(said, batch)
-
-
-def read_answer(said: Any, batch: Sequence[Document]) -> tuple[Mapping[str, Ragged], int]:
+def read_answer(said: Any, batch: Sequence[Document]) -> Answer:
     """The vectors in the answer of a process, and how many documents are longer than the model reads.
 
     Raises:

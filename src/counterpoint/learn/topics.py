@@ -14,6 +14,7 @@ from counterpoint.index import Analyzer
 from counterpoint.learn.batches import Sampler
 from counterpoint.learn.examples import TrainingSet
 from counterpoint.learn.seeds import seed_of
+from counterpoint.measure.rows import unit_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -98,7 +99,7 @@ class TopicBatches(Sampler):
             raise ConfigError(
                 f"TopicBatches: {self.model} has no pooled vectors, only {', '.join(model.sets)}"
             )
-        return _unit(model.encode_query(texts)[pooled[0]].values)
+        return unit_rows(model.encode_query(texts)[pooled[0]].values)
 
 
 def cluster(vectors: Float[np.ndarray, "n d"], count: int, seed: int) -> Int[np.ndarray, " n"]:
@@ -118,7 +119,7 @@ def cluster(vectors: Float[np.ndarray, "n d"], count: int, seed: int) -> Int[np.
     for _ in range(ROUNDS):
         order = np.argsort(labels, kind="stable")
         filled, starts = np.unique(labels[order], return_index=True)
-        centres[filled] = _unit(np.add.reduceat(vectors[order], starts))
+        centres[filled] = unit_rows(np.add.reduceat(vectors[order], starts))
         before, labels = labels, _nearest(vectors, centres)
         if np.array_equal(before, labels):
             break
@@ -141,7 +142,7 @@ def term_vectors(texts: Sequence[str], seed: int) -> Float[np.ndarray, "n d"]:
         basis = weights @ (weights.T @ np.linalg.qr(basis)[0])
     basis = np.linalg.qr(basis)[0]
     left, values, _ = np.linalg.svd((weights.T @ basis).T, full_matrices=False)
-    return _unit(basis @ left * values).astype(np.float32)
+    return unit_rows(basis @ left * values).astype(np.float32)
 
 
 def _tf_idf(texts: Sequence[str]) -> csr_matrix:
@@ -165,11 +166,6 @@ def _tf_idf(texts: Sequence[str]) -> csr_matrix:
 def _nearest(vectors: Float[np.ndarray, "n d"], centres: Float[np.ndarray, "k d"]) -> Int[np.ndarray, " n"]:
     starts = range(0, len(vectors), BLOCK)
     return np.concatenate([(vectors[start : start + BLOCK] @ centres.T).argmax(axis=1) for start in starts])
-
-
-def _unit(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1)
 
 
 def _cut(positions: Sequence[int], size: int) -> list[list[int]]:

@@ -44,5 +44,4 @@ _HOMES = {
 __getattr__ = lazily(__name__, _HOMES)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -11,7 +11,6 @@ from jaxtyping import Float, Int, UInt8
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index import Among, Index, TextModel
-from counterpoint.search.settings import LEXICAL
 
 __all__ = ["CommitMoved", "Found", "Shard"]
 
@@ -107,8 +106,3 @@ class Shard:
     def _bound(self, index: Index) -> Index:
         static = any(layout.kind == "static" for layout in index.layouts.values())
         return index.bound(self._model(index)) if static else index
-
-    @staticmethod
-    def parts_of(index: Index) -> list[str]:
-        """The parts that a shard can be asked for."""
-        return [*([LEXICAL] if index.manifest.has_lexical else []), *index.layouts]
