@@ -21,6 +21,7 @@ from counterpoint.suggestion import suggestion
 
 __all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "renames", "restore", "unknown_argument"]
 
+RECIPE_MODULE = "recipe_"  # a recipe's file is the module of this and the file's name
 NONE = {"none": True}  # TOML has no null
 OURS = re.compile(r"counterpoint(\.[a-z]\w*)+", re.ASCII)  # not `__main__`, which runs when it is imported
 
@@ -229,7 +230,14 @@ def class_named(name: object) -> Any:
             installed = [point for point in entry_points(group="counterpoint.parts") if point.value == name]
             found = installed[0].load() if installed else None
     if not (isinstance(found, type) and issubclass(found, Declared)) or inspect.isabstract(found):
-        raise ArtifactError(f"unknown part {name!r}; if it is your own, import its module before loading")
+        remedy = "if it is your own, import its module before loading"
+        if module.startswith(RECIPE_MODULE):
+            file = f"{module.removeprefix(RECIPE_MODULE)}.py"
+            remedy = (
+                f"it is defined in the recipe file {file}; name that file as the recipe, or in Python call "
+                "load_recipe on it first; other commands find the class only in an installed package"
+            )
+        raise ArtifactError(f"unknown part {name!r}; {remedy}")
     return found
 
 

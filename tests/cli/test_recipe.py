@@ -116,6 +116,22 @@ def test_show_says_what_a_run_started_from_and_that_it_is_not_over(
     assert "# stage train    not ended\n" in out and "# model          none yet\n" in out
 
 
+def test_a_part_that_only_its_file_defines_is_noted_before_training(
+    call, learnable, tiny_bert_folder, tmp_path
+):
+    recipe = write_recipe(tmp_path / "own.py", tiny_bert_folder)
+    recipe.write_text(
+        recipe.read_text() + "\nfrom counterpoint.encode import Mean\nclass MyMean(Mean): pass\n"
+        "recipe.model.encoder.query.heads['mine'] = MyMean()\n"
+    )
+    told = "the model has recipe_own:MyMean, which this file defines; other commands, such as index, can load"
+    assert told in call("recipe", "check", recipe)[2]
+    code, _, err = call(
+        "train", recipe, "--data", learnable, "-o", tmp_path / "run", "--set", "stages.0.steps=1"
+    )
+    assert code == 0 and told in err
+
+
 def test_train_index_evaluate(call, learnable, tiny_bert_folder, tmp_path):
     recipe, run = write_recipe(tmp_path / "mine.py", tiny_bert_folder), tmp_path / "run"
     code, out, err = call(
@@ -218,4 +234,4 @@ def test_a_loss_of_ones_own(call, learnable, tiny_bert_folder, tmp_path):
     assert code == 0, err
     assert "softer" in json.loads(out)["stages"]["train"]["last"]
     # Elsewhere the class is not known, and no code of the run is run.
-    assert fails(in_a_process("recipe", "show", run), "recipe_own:Softer", "import its module")
+    assert fails(in_a_process("recipe", "show", run), "recipe_own:Softer", "in the recipe file own.py")

@@ -186,7 +186,17 @@ def with_models(place):
         (0, "info", f"m{NAME}"),
         (0, "search", f"m{NAME}", f"fox {EVIL}", "--explain", "--html", "m.html"),
         (0, "evaluate", c, "--split", "test", "--index", f"m{NAME}"),
-        (2, "tune", f"m{NAME}", c, "--split", "test", "--grid", "0:1:0.5", "--dry-run"),  # all weights are equal
+        (
+            2,
+            "tune",
+            f"m{NAME}",
+            c,
+            "--split",
+            "test",
+            "--grid",
+            "0:1:0.5",
+            "--dry-run",
+        ),  # all weights are equal
         (0, "overlap", c, "--split", "test", "--index", f"m{NAME}", "-k", "2"),
         (0, "diagnose", f"bert{NAME}", c, "--split", WORD, "--sample", "10", "--layers", "--plots", "plots"),
         (0, "fit", "whitening", f"bert{NAME}", c, "-o", f"white{NAME}", "--rank", "2"),

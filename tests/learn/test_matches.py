@@ -355,7 +355,7 @@ def test_chunks_change_no_step(tiny_bert_folder, tmp_path, made):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mask_matches": 1.5}, "mask_matches is a probability, from 0 to 1, found 1.5"),
+        ({"mask_matches": 1.5}, "mask_matches is a share between 0 and 1, found 1.5"),
         ({"mask_matches": 0.1, "hide": "blank"}, "hide must be one of mask, drop"),
         ({"mask_matches": 0.1, "mirror": True}, "every query is its own document, so mask_matches"),
         ({"mask_matches": 0.1, "cache": NegativeCache(size=64)}, "the cache keeps one vector of a document"),

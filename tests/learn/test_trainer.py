@@ -373,5 +373,5 @@ def test_some_parameters_may_learn_faster_than_others(tiny_bert_folder, tmp_path
 def test_a_factor_of_nothing_is_refused(tiny_bert_folder, tmp_path):
     with pytest.raises(ConfigError, match="lr_factors: 'gates.*' matches nothing that learns"):
         train(job(tiny_bert_folder, tmp_path / "run", stage(lr_factors={"gates.*": 2.0})))
-    with pytest.raises(ConfigError, match=r"lr_factors\['query\.\*'\] must not be negative, found -1"):
+    with pytest.raises(ConfigError, match=r"lr_factors\['query\.\*'\] must be at least 0, found -1"):
         stage(lr_factors={"query.*": -1.0})

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.recipe.small import declared, write_recipe
 
-from counterpoint.config import Declared
+from counterpoint.config import Declared, class_named
 from counterpoint.encode import Transformer
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.learn import BM25Negatives, Contrastive, Fit, MarginMSE, NoImprovement, Orthogonality, Train
 from counterpoint.model import Model
 from counterpoint.recipe import Recipe, check, differences, load_recipe, shipped_recipes, variants_of
+from counterpoint.recipe.source import parts_of_file
 from counterpoint.score import Dot, MaxSim, Mix
 from counterpoint.transform import Whitening
 from counterpoint.typed import hints_of
@@ -198,6 +199,47 @@ def test_a_variant_that_is_none(tmp_path):
     assert load_recipe(f"{path}:seed").seed == 9
     with pytest.raises(ConfigError, match="variant 'wrong': --set stages.0.bacth=1: .*did you mean 'batch'"):
         load_recipe(f"{path}:wrong")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (
+            'Train(None, epochs="ten", lr="fast")',
+            r"train: epochs must be a number, found 'ten'.*lr must be a",
+        ),
+        ('Train(None, lr_factors={"a": "b"})', r"train: lr_factors\['a'\] must be a number, found 'b'"),
+        ("Train(None, mask_matches=None)", "train: mask_matches must be a number, found None"),
+        ('BM25Negatives(count="two")', "BM25Negatives: count must be a number, found 'two'"),
+    ],
+)
+def test_a_wrong_type_in_a_file_is_told_with_its_line(tmp_path, monkeypatch, setting, said):
+    text = f"from counterpoint.learn import BM25Negatives, Train\n\nrecipe = {setting}\n"
+    (tmp_path / "typo.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    for path in ("typo.py", tmp_path / "typo.py"):
+        with pytest.raises(ConfigError, match=rf"(?s)typo\.py:3: .*{said}"):
+            load_recipe(path)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    for name in ("mine.py", "mine.toml", f"{tmp_path}/run"):
+        with pytest.raises(ConfigError, match=f"{name}: no such file or folder"):
+            load_recipe(name)
+
+
+def test_a_model_of_its_own_file_is_told(tmp_path):
+    path = write_recipe(tmp_path / "own.py")
+    path.write_text(
+        path.read_text() + "\nfrom counterpoint.encode import Mean\nclass MyMean(Mean): pass\n"
+        "recipe.model.encoder.query.heads['mine'] = MyMean()\n"
+    )
+    assert parts_of_file(load_recipe(path)) == ["recipe_own:MyMean"]
+    assert parts_of_file(load_recipe("colbert")) == []
+    with pytest.raises(
+        ArtifactError, match=r"'recipe_else:MyMean'; it is defined in the recipe file else.py"
+    ):
+        class_named("recipe_else:MyMean")
 
 
 def test_hil_is_as_the_paper_has_it():

@@ -190,6 +190,9 @@ def test_keys(serve, key, read, write):
     assert client.post("/v1/indexes/notes/run", json=run, headers=headers).status_code == read
     added = client.post(DOCUMENTS, json={"documents": [{"id": "n", "text": "new"}]}, headers=headers)
     assert added.status_code == write
+    if read == 401:
+        said = client.get("/v1/indexes", headers=headers).json()["detail"]
+        assert ("does not know this key" in said) == (key is not None)
     other = {} if key is None else {"x-api-key": key}
     assert client.get("/metrics", headers=other).status_code == read
     assert client.get("/healthz").status_code == 200

@@ -70,3 +70,21 @@ def test_an_environment_that_is_wrong(name, text):
 def test_a_file_that_is_absent(tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         ServeSettings.gathered({}, {}, tmp_path / "serve.toml")
+
+
+def test_a_variable_that_is_nearly_a_setting_is_noted():
+    named = ("MAXK", "READ_KEY", "KEY", "EXPORT_KEY", "PORT_8000_TCP", "SERVICE_HOST", "MAX_K")
+    told = ServeSettings.misspelt({f"COUNTERPOINT_{name}": "1" for name in named})
+    assert told == [
+        f"COUNTERPOINT_{name} is no setting, and is ignored; did you mean COUNTERPOINT_{meant}?"
+        for name, meant in (("MAXK", "MAX_K"), ("READ_KEY", "READ_KEYS"))
+    ]
+
+
+@pytest.mark.parametrize("given", [{"replicas": 2}, {"partial": True}])
+def test_what_only_a_cluster_has_needs_one(given):
+    with pytest.raises(
+        ConfigError, match="replicas and partial are settings of shards on a cluster; give ray"
+    ):
+        ServeSettings(**given)
+    assert ServeSettings(ray="local", **given).ray == "local"

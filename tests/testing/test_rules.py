@@ -122,6 +122,49 @@ class Allocates(Part):
         self.weight_ = torch.nn.Parameter(torch.zeros(size))
 
 
+class Forgets(Part):
+    """Stores its argument under another name."""
+
+    def __init__(self, size: int = 2):
+        super().__init__()
+        self.width = size
+
+
+class Unmarked(Part):
+    """Learns something whose name does not say so."""
+
+    def __init__(self, size: int = 2):
+        super().__init__()
+        self.size = size
+
+    def _allocate(self):
+        self.weight = torch.nn.Parameter(torch.zeros(self.size))
+
+
+def test_what_is_wrong_with_a_part_is_told():
+    with pytest.raises(
+        AssertionError, match=r"Forgets breaks the rule 'stores_its_arguments'.*no self\.size"
+    ):
+        check_part(Forgets)
+    with pytest.raises(AssertionError, match="Allocates .*it makes weight_; make these in _allocate"):
+        check_part(Allocates)
+    with pytest.raises(AssertionError, match="'marks_what_it_learns': .* call them weight_"):
+        check_part(Unmarked)
+
+
+def test_a_failure_of_any_kind_names_the_rule():
+    with pytest.raises(
+        AssertionError, match="Dot breaks the rule 'ignores_padding' at draw 0.*ConfigError: no vector set 'no'"
+    ):
+        check_scorer(lambda: Dot("no"))
+
+
+@pytest.mark.parametrize("check, part", [(check_scorer, MaxSim("words")), (check_loss, MarginMSE())])
+def test_a_finished_part_is_no_function_that_makes_one(check, part):
+    with pytest.raises(TypeError, match="expected a function that makes a part, found one; write lambda: Ma"):
+        check(part)
+
+
 @pytest.mark.parametrize("cls", [Changes, Allocates])
 def test_a_wrong_part_is_refused(cls):
     with pytest.raises(AssertionError, match=f"{cls.__name__} breaks the rule 'stores_its_arguments'"):

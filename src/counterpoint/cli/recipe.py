@@ -16,7 +16,7 @@ from counterpoint.escapes import escaped
 if TYPE_CHECKING:
     from counterpoint.recipe import Recipe
 
-__all__ = ["RecipeSource", "Settings", "app", "recipe_of"]
+__all__ = ["RecipeSource", "Settings", "app", "own_parts", "recipe_of"]
 
 RecipeSource = Annotated[
     str,
@@ -45,6 +45,18 @@ def recipe_of(source: str, settings: list[str] | None) -> Recipe:
     from counterpoint.recipe import change, load_recipe  # brings torch with it
 
     return change(load_recipe(source), settings or [])
+
+
+def own_parts(recipe: Recipe) -> list[str]:
+    """A note if only the recipe's own file can load the model."""
+    from counterpoint.recipe.source import parts_of_file
+
+    if not (found := parts_of_file(recipe)):
+        return []
+    return [
+        f"the model has {', '.join(found)}, which this file defines; other commands, such as index, can load "
+        "it only if the class is in an installed package (docs/recipes.md, Your own classes)"
+    ]
 
 
 @app.command(name="list")
@@ -83,6 +95,7 @@ def check(recipe: RecipeSource, settings: Settings = None, json: Json = False) -
 
     found = recipe_of(recipe, settings)
     faults = faults_of(found)
+    note(*own_parts(found))
     if json or not faults:
         result = {"recipe": found.name, "ok": not faults, "faults": faults}
         emit(result, lambda: escaped(f"{found.name}: no fault found"), json)

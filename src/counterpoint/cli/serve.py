@@ -63,6 +63,7 @@ def serve(
     given = {"host": host, "port": port, "log_texts": log_texts}
     given |= {"ray": ray, "replicas": replicas, "partial": partial}
     settings = ServeSettings.gathered(given, os.environ, config)
+    note(*ServeSettings.misspelt(os.environ))
     named = {name: Path(place) for name, place in named_indexes(indexes).items()}
 
     def ready(port: int) -> None:

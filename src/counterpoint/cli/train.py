@@ -14,7 +14,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, is_quiet, note, typed
 from counterpoint.cli.progress import StageLines, stage_lines
-from counterpoint.cli.recipe import RecipeSource, Settings, recipe_of
+from counterpoint.cli.recipe import RecipeSource, Settings, own_parts, recipe_of
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 
@@ -60,6 +60,7 @@ def train(
         raise ConfigError(*faults)
     if is_first_process():
         check_folder(output, wanted, resume)
+        note(*own_parts(wanted))
     training_data = read_recipe_data(wanted, data, documents=documents)
     if is_first_process():
         note(f"{len(training_data.training):,} examples; development queries: {training_data.origin}")

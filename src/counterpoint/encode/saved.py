@@ -25,7 +25,9 @@ def saved_model(folder: Path) -> Path | None:
         folder, run = folder / "model", folder
         if not whole_folder(folder).is_dir():
             raise ArtifactError(
-                "this run has no model yet; continue it with: counterpoint train --resume", path=run
+                "this run has no model yet; continue it by its own command and --resume: counterpoint train "
+                f"RECIPE --data DATA -o {run} --resume",
+                path=run,
             )
     folder = whole_folder(folder)
     return folder if (folder / "part.toml").is_file() else None

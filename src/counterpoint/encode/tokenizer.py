@@ -35,7 +35,9 @@ class Tokenizer:
         backend.no_truncation()
         backend.no_padding()
         self.prefix, self.suffix = _template(backend)
-        backend.encode(UNKNOWN)  # fails now, and not in the middle of a build, where the token for it is missing
+        backend.encode(
+            UNKNOWN
+        )  # if the token for it is missing, better fail now than in the middle of a build
         self.pad_id = 0 if pad is None else self.id_of(pad)
         self.mask_id = None if mask is None else self.find(mask)
 

@@ -91,3 +91,4 @@ class BatchStream:
                 mining = Mining(job.data, job.vector_model, folder, job.seed, self.prepared[at], busy)
                 with run.accelerator.main_process_first():
                     self._draws[at : at + 1] = [source.prepare(mining)]
+                run.reporter.step(step, {})  # or it would go on to show the mining

@@ -12,7 +12,7 @@ from counterpoint.index import CodecName
 from counterpoint.learn.batches import RandomBatches, Sampler
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.lexical import BM25Terms
-from counterpoint.learn.limits import too_low
+from counterpoint.learn.limits import no_numbers, no_shares, too_low
 from counterpoint.learn.loss import Loss, Objective
 from counterpoint.learn.negatives.source import Negatives
 from counterpoint.learn.stop import Stop
@@ -143,20 +143,14 @@ class Train(Stage):
     def __post_init__(self) -> None:
         counts = ("epochs", "steps", "batch", "chunk", "accumulate", "evaluate_every", "checkpoint_every")
         faults = too_low(self, self.name, **dict.fromkeys(counts, 1))
-        faults += [
-            f"{self.name}: {name} must not be negative, found {value}"
-            for name in ("lr", "weight_decay", "warmup", "clip", "remember")
-            if (value := getattr(self, name)) is not None and value < 0
-        ]
-        faults += [
-            f"{self.name}: lr_factors[{pattern!r}] must not be negative, found {factor}"
-            for pattern, factor in self.lr_factors.items()
+        faults += too_low(self, self.name, lr=0, weight_decay=0, warmup=0, clip=0, remember=0)
+        factors = {f"lr_factors[{pattern!r}]": factor for pattern, factor in self.lr_factors.items()}
+        faults += no_numbers(self.name, factors) or [
+            f"{self.name}: {name} must be at least 0, found {factor}"
+            for name, factor in factors.items()
             if factor < 0
         ]
-        if not 0 <= self.mask_matches <= 1:
-            faults.append(
-                f"{self.name}: mask_matches is a probability, from 0 to 1, found {self.mask_matches}"
-            )
+        faults += no_shares(self, self.name, "mask_matches")
         if self.mask_matches and self.cache is not None:
             faults.append(
                 f"{self.name}: mask_matches hides words of a document from its own query only, and the cache "

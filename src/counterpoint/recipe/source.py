@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -10,14 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+from counterpoint.config import RECIPE_MODULE, name_of
 from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.recipe.change import change
-from counterpoint.recipe.recipe import Recipe
+from counterpoint.recipe.recipe import Recipe, declared_in
 from counterpoint.shipped import shipped_recipes
 from counterpoint.suggestion import suggestion
 from counterpoint.typed import MISFIT, fitted, shown
 
-__all__ = ["load_recipe", "variants_of"]
+__all__ = ["load_recipe", "parts_of_file", "variants_of"]
 
 RECIPE_FILE = "recipe.toml"
 
@@ -58,11 +60,19 @@ def load_recipe(source: str | Path) -> Recipe:
         return Recipe.from_toml(_text(path), str(path))
     if path.is_file():
         raise ConfigError(f"{path}: a recipe is a .py or .toml file, or the folder of a run")
+    if path.suffix in (".py", ".toml") or len(path.parts) > 1:
+        raise ConfigError(f"{source}: no such file or folder")
     hint = suggestion(source, shipped, end=" ")
     raise ConfigError(
         f"there is no recipe {str(source)!r}; {hint}The package has {', '.join(shipped)}; or name a "
         ".py file, a .toml file, or the folder of a run"
     )
+
+
+def parts_of_file(recipe: Recipe) -> list[str]:
+    """The classes of a recipe's model that the recipe's own file defines."""
+    named = {name_of(type(part)) for _, part in declared_in(recipe.model)}
+    return sorted(name for name in named if name.startswith(RECIPE_MODULE))
 
 
 def _variant(name: str, path: Path, variant: str) -> Recipe:
@@ -86,7 +96,7 @@ def _from_python(path: Path) -> Recipe:
 
 def _run(path: Path) -> ModuleType:
     """Execute the file as a new module."""
-    spec = importlib.util.spec_from_file_location(f"recipe_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"{RECIPE_MODULE}{path.stem}", path)
     assert spec is not None and spec.loader is not None, "a .py file has a loader"
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look up the module they are defined in
@@ -101,10 +111,9 @@ def _run(path: Path) -> ModuleType:
 
 def _place(error: BaseException, path: Path) -> str:
     """The file and its last line in the traceback."""
-    lines = [
-        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
-    ]
-    if isinstance(error, SyntaxError) and error.filename == str(path):
+    here = os.path.abspath(path)  # as the loader of modules names it
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == here]
+    if isinstance(error, SyntaxError) and error.filename == here:
         lines.append(error.lineno)
     return f"{path}:{lines[-1]}" if lines else str(path)
 

@@ -115,7 +115,8 @@ class Guard:
         may_read = _is_one_of(given, self._settings.read_keys) or may_write
         reads = method in SAFE or (method == "POST" and path.rsplit("/", 1)[-1] in READS)
         if not may_read:
-            detail = "this request needs a key: authorization: Bearer KEY"
+            detail = "this server does not know this key" if given else "this request needs a key"
+            detail += "; send authorization: Bearer KEY"
             return response_of(HTTPStatus.UNAUTHORIZED, detail, {"www-authenticate": "Bearer"})
         if not reads and not may_write:
             return response_of(HTTPStatus.FORBIDDEN, "this key may search, and not change an index")

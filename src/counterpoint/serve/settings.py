@@ -6,6 +6,7 @@ import ipaddress
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -16,6 +17,8 @@ __all__ = ["ServeSettings"]
 PREFIX = "COUNTERPOINT_"
 LISTS = ("read_keys", "write_keys", "cors")
 MIB = 2**20
+KEY = "COUNTERPOINT_KEY"  # the client's
+LIKE = 0.9  # how alike a misspelt name is, of 1
 
 
 @final
@@ -81,6 +84,8 @@ class ServeSettings:
             )
             if getattr(self, name) < 1
         ]
+        if not self.ray and (self.replicas != 1 or self.partial):
+            faults.append("replicas and partial are settings of shards on a cluster; give ray, too")
         if not 0 <= self.port < 2**16:
             faults.append(f"port must be between 0 and 65535, found {self.port}")
         if not self.seconds > 0:
@@ -127,6 +132,18 @@ class ServeSettings:
                 values[field.name] = _parsed(field.name, text)
         values |= {name: value for name, value in given.items() if value is not None}
         return cls(**values)
+
+    @classmethod
+    def misspelt(cls, environment: Mapping[str, str]) -> list[str]:
+        """A note for each variable whose name is nearly that of a setting; others are not ours."""
+        known = {PREFIX + field.name.upper() for field in fields(cls)}
+        named = [name for name in environment if name.startswith(PREFIX) and name not in known | {KEY}]
+        hints = {name: get_close_matches(name, known, 1, LIKE) for name in named}
+        return [
+            f"{name} is no setting, and is ignored; did you mean {found[0]}?"
+            for name, found in hints.items()
+            if found
+        ]
 
 
 SHORTEST = 16  # characters of a key

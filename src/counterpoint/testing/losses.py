@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from counterpoint.config import restore
 from counterpoint.learn import Loss, Step, Targets
-from counterpoint.testing.rules import try_rules
+from counterpoint.testing.rules import making, try_rules
 from counterpoint.vectors import Vectors
 
 __all__ = ["RULES", "check_loss", "some_step"]
@@ -35,6 +35,7 @@ def check_loss(declare: Callable[[], Loss], draws: int = 12) -> None:
         >>> from counterpoint.learn import MarginMSE
         >>> check_loss(MarginMSE, draws=2)
     """
+    making(declare, "lambda: MarginMSE()")
     try_rules(RULES, lambda: declare().setup(), draws)
 
 

@@ -14,6 +14,7 @@ from torch import nn
 
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.part import Part
+from counterpoint.testing.rules import broken_rule
 
 __all__ = ["RULES", "check_part"]
 
@@ -37,9 +38,8 @@ def check_part(cls: type[Part], arguments: Mapping[str, Any] | None = None) -> N
         with TemporaryDirectory() as folder:
             try:
                 rule(cls, deepcopy(given), Path(folder))  # copies, because rules set up parts among them
-            except AssertionError as error:
-                broken = f"{cls.__name__} breaks the rule {rule.__name__!r}"
-                raise AssertionError(f"{broken}: {rule.__doc__} {error}") from error
+            except Exception as error:
+                raise broken_rule(cls, f"{rule.__name__!r}", rule, error) from error
 
 
 def stores_its_arguments(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
@@ -47,8 +47,19 @@ def stores_its_arguments(cls: type[Part], arguments: Mapping[str, Any], folder: 
     part = cls(**arguments)
     for name, setting in cls.parameters_of().items():
         wanted = arguments[name] if name in arguments else setting.default
-        assert _same(getattr(part, name), wanted), f"{name} is {getattr(part, name)!r}"
-    assert not part.is_set_up and not list(part.parameters()) and not list(part.buffers())
+        assert hasattr(part, name), f"there is no self.{name}"
+        assert _same(getattr(part, name), wanted), f"self.{name} is {getattr(part, name)!r}"
+    assert not part.is_set_up, "it is set up already"
+    made = [name for name, _ in (*part.named_parameters(), *part.named_buffers())]
+    assert not made, f"it makes {', '.join(made)}; make these in _allocate"
+
+
+def marks_what_it_learns(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
+    """Names of learnt state end in `_`."""
+    part = cls(**arguments).setup()
+    own = [*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)]
+    plain = [name for name, _ in own if not name.endswith("_")]
+    assert not plain, f"call them {', '.join(f'{name}_' for name in plain)}"
 
 
 def survives_the_trip_through_plain_data(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
@@ -140,6 +151,7 @@ def is_loaded_strictly(cls: type[Part], arguments: Mapping[str, Any], folder: Pa
 
 RULES = (
     stores_its_arguments,
+    marks_what_it_learns,
     survives_the_trip_through_plain_data,
     refuses_unknown_settings,
     is_set_up_once,

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-__all__ = ["try_rules"]
+from counterpoint.part import Part
+
+__all__ = ["broken_rule", "making", "try_rules"]
 
 T = TypeVar("T")
 
@@ -15,16 +17,28 @@ def try_rules(rules: Sequence[Callable[[T, Random], None]], declare: Callable[[]
     """Try every rule on `draws` fresh objects.
 
     Raises:
-        AssertionError: naming the broken rule, its docstring, and the draw.
+        AssertionError: naming the broken rule, its docstring, the draw, and what went wrong.
     """
     for rule in rules:
         for seed in range(draws):
             made = declare()
             try:
                 rule(made, Random(seed))
-            except AssertionError as error:
-                broken = f"{type(made).__name__} breaks the rule {rule.__name__!r} at draw {seed}"
-                raise AssertionError(f"{broken}: {rule.__doc__} {error}") from error
             except Exception as error:
-                error.add_note(f"while {type(made).__name__} was checked by the rule {rule.__name__!r}")
-                raise
+                raise broken_rule(type(made), f"{rule.__name__!r} at draw {seed}", rule, error) from error
+
+
+def broken_rule(cls: type, where: str, rule: Callable[..., None], error: Exception) -> AssertionError:
+    """The error for a broken rule, whatever it was noticed by."""
+    what = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+    return AssertionError(f"{cls.__name__} breaks the rule {where}: {rule.__doc__} {what}")
+
+
+def making(declare: object, example: str) -> None:
+    """Refuse a finished part where a function that makes one is expected: rules change what they check.
+
+    Raises:
+        TypeError: it is a part.
+    """
+    if isinstance(declare, Part):
+        raise TypeError(f"expected a function that makes a part, found one; write {example}")

@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from counterpoint.score import Scorer
-from counterpoint.testing.rules import try_rules
+from counterpoint.testing.rules import making, try_rules
 from counterpoint.vectors import Vectors
 
 __all__ = ["DIM", "RULES", "check_scorer", "vectors"]
@@ -34,6 +34,7 @@ def check_scorer(declare: Callable[[], Scorer], draws: int = 12) -> None:
         >>> from counterpoint.score import MaxSim
         >>> check_scorer(lambda: MaxSim("words"))
     """
+    making(declare, 'lambda: MaxSim("words")')
     try_rules(RULES, lambda: declare().setup(), draws)
 
 
