@@ -107,11 +107,17 @@ def places(data):
             yield from ((key, inside) for inside in (value if isinstance(value, dict) else range(len(value))))
 
 
+BACKBONE = {"config.json", "tokenizer_config.json", "tokenizer.json"}
+"""Files of transformers, which one reader reads in all formats but `judge`."""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["pylate", "stanford", "colberter", "dense", "multi", "judge"])
 def test_every_setting(name, others, corpus, tmp_path, capsys):  # noqa: F811
     copy = shutil.copytree(others[name], tmp_path / "model")
     files = [*copy.rglob("*.json"), *copy.glob("artifact.metadata")]
+    if name in ("stanford", "dense", "multi"):
+        files = [path for path in files if path.parent != copy or path.name not in BACKBONE]
     for path in files:
         content = path.read_text()
         if path.name != "tokenizer.json":
