@@ -65,6 +65,8 @@ def test_a_file_that_is_wrong(tmp_path, text, words):
 def test_an_environment_that_is_wrong(name, text):
     with pytest.raises(ConfigError, match=f"COUNTERPOINT_{name} must be"):
         ServeSettings.gathered({}, {f"COUNTERPOINT_{name}": text})
+    with pytest.raises(ConfigError, match="found 'tcp://10.0.0.1:8000'; Kubernetes sets it for a service"):
+        ServeSettings.gathered({}, {"COUNTERPOINT_PORT": "tcp://10.0.0.1:8000"})
 
 
 def test_a_file_that_is_absent(tmp_path):

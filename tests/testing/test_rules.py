@@ -154,7 +154,8 @@ def test_what_is_wrong_with_a_part_is_told():
 
 def test_a_failure_of_any_kind_names_the_rule():
     with pytest.raises(
-        AssertionError, match="Dot breaks the rule 'ignores_padding' at draw 0.*ConfigError: no vector set 'no'"
+        AssertionError,
+        match="Dot breaks the rule 'ignores_padding' at draw 0.*ConfigError: no vector set 'no'",
     ):
         check_scorer(lambda: Dot("no"))
 

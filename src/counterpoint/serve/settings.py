@@ -191,4 +191,8 @@ def _parsed(name: str, text: str) -> Any:
     try:
         return type(default)(text)
     except ValueError:
-        raise ConfigError(f"{PREFIX}{name.upper()} must be a number, found {text!r}") from None
+        remedy = (
+            "; Kubernetes sets it for a service of this name, unless the pod has enableServiceLinks: false"
+        )
+        remedy = remedy if "://" in text else ""
+        raise ConfigError(f"{PREFIX}{name.upper()} must be a number, found {text!r}{remedy}") from None
