@@ -4,5 +4,6 @@ from counterpoint.testing.codecs import check_codec
 from counterpoint.testing.losses import check_loss
 from counterpoint.testing.parts import check_part
 from counterpoint.testing.scorers import check_scorer
+from counterpoint.testing.transforms import check_transform
 
-__all__ = ["check_codec", "check_loss", "check_part", "check_scorer"]
+__all__ = ["check_codec", "check_loss", "check_part", "check_scorer", "check_transform"]
