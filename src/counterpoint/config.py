@@ -21,6 +21,7 @@ from counterpoint.suggestion import suggestion
 
 __all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "renames", "restore", "unknown_argument"]
 
+PARTS = "counterpoint.parts"  # entry points of installed packages
 RECIPE_MODULE = "recipe_"  # a recipe's file is the module of this and the file's name
 NONE = {"none": True}  # TOML has no null
 OURS = re.compile(r"counterpoint(\.[a-z]\w*)+", re.ASCII)  # not `__main__`, which runs when it is imported
@@ -227,10 +228,13 @@ def class_named(name: object) -> Any:
         if found is None:
             found = next((cls for cls in _subclasses(Declared) if name_of(cls) == name), None)
         if found is None:
-            installed = [point for point in entry_points(group="counterpoint.parts") if point.value == name]
-            found = installed[0].load() if installed else None
+            found = _installed(name)
     if not (isinstance(found, type) and issubclass(found, Declared)) or inspect.isabstract(found):
-        remedy = "if it is your own, import its module before loading"
+        known = ", ".join(sorted(point.value for point in entry_points(group=PARTS))) or "none"
+        remedy = (
+            "if it is your own, import its module before loading, or install a package that names it under "
+            f"{PARTS} (there: {known})"
+        )
         if module.startswith(RECIPE_MODULE):
             file = f"{module.removeprefix(RECIPE_MODULE)}.py"
             remedy = (
@@ -239,6 +243,25 @@ def class_named(name: object) -> Any:
             )
         raise ArtifactError(f"unknown part {name!r}; {remedy}")
     return found
+
+
+def _installed(name: str) -> Any:
+    """The class of this name that an installed package has as a part; None if there is none.
+
+    Raises:
+        ArtifactError: it cannot be imported.
+    """
+    attribute = name.rpartition(":")[2]
+    for point in entry_points(group=PARTS):
+        if point.attr == attribute:  # the package may name it by another module, which imports it
+            try:
+                found = point.load()
+            except Exception as error:  # whatever their code may raise
+                why = f"{type(error).__name__}: {error}"
+                raise ArtifactError(f"the part {point.value!r} cannot be imported: {why}") from error
+            if isinstance(found, type) and name_of(found) == name:
+                return found
+    return None
 
 
 def unknown_argument(cls: type, name: str, known: Iterable[str]) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 from counterpoint.cli import main as module
 from counterpoint.cli.main import main
-from counterpoint.errors import ConfigError, DataError
+from counterpoint.config import class_named
+from counterpoint.errors import ArtifactError, ConfigError, DataError
 
 
 def raising(error):
@@ -85,3 +86,45 @@ def test_the_process_ends_with_the_code(arguments, code, monkeypatch, capsys, tm
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == code
+
+
+def package(folder, name, code):
+    """An installed package with a module of parts, named by another one that imports it."""
+    (folder / name).mkdir(parents=True)
+    (folder / name / "parts.py").write_text(code)
+    (folder / name / "__init__.py").write_text(f"from {name}.parts import Mine\n")
+    about = folder / f"{name}-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(f"[counterpoint.parts]\nMine = {name}:Mine\n")
+
+
+MINE = """
+from counterpoint.part import Part
+
+class Mine(Part):
+    def fails(self):
+        return self.nothing
+"""
+
+
+def test_parts_of_an_installed_package_and_their_failures(tmp_path, monkeypatch, capsys):
+    package(tmp_path, "theirs", MINE)
+    package(tmp_path, "broken", "import no_such_module")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = class_named("theirs.parts:Mine")
+    assert found.__module__ == "theirs.parts"
+    with pytest.raises(
+        ArtifactError, match="'broken:Mine' cannot be imported: ModuleNotFoundError: .*no_such"
+    ):
+        class_named("broken.parts:Mine")
+    with pytest.raises(ArtifactError, match=r"under counterpoint\.parts \(there: broken:Mine, theirs:Mine\)"):
+        class_named("theirs.parts:Other")
+
+    def app(*arguments, **options):
+        found().fails()
+
+    monkeypatch.setattr(module, "app", app)
+    assert main(["info", "x"]) == 2
+    err = capsys.readouterr().err
+    assert f"{tmp_path}/theirs/parts.py:6: AttributeError: " in err and "bug" not in err

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from contextlib import suppress
+from traceback import walk_tb
 from typing import Annotated, Any
 
 import typer
@@ -104,6 +105,8 @@ def _run(arguments: list[str], debug: bool) -> int:
     except Exception as error:
         if isinstance(error, OSError) and (said := _of_the_system(error)):
             return _users(error, debug, said)
+        if place := _in_their_code(error):
+            return _users(error, debug, f"{place}: {type(error).__name__}: {error}")
         if debug:
             raise
         _complain(
@@ -112,6 +115,22 @@ def _run(arguments: list[str], debug: bool) -> int:
             "--debug.",
         )
         return 1
+
+
+def _in_their_code(error: Exception) -> str | None:
+    """Where a recipe file, or a package with parts, failed; None if the failure is not in their code."""
+    from importlib.metadata import entry_points
+
+    from counterpoint.config import PARTS, RECIPE_MODULE
+
+    packages = {point.module.partition(".")[0] for point in entry_points(group=PARTS)}
+    for frame, line in reversed(list(walk_tb(error.__traceback__))):
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.startswith(RECIPE_MODULE) or module.partition(".")[0] in packages:
+            return f"{frame.f_code.co_filename}:{line}"
+        if module.startswith("counterpoint.") and frame.f_code.co_name != "__getattr__":
+            return None
+    return None
 
 
 def _users(error: Exception, debug: bool, *message: str) -> int:
