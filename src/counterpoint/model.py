@@ -60,6 +60,11 @@ class Model(Part):
     ):
         super().__init__()
         self.encoder = encoder
+        for name, chain in (transforms or {}).items():
+            if isinstance(chain, Transform):
+                raise ConfigError(
+                    f"Model: transforms[{name!r}] is a {type(chain).__name__}; give a list of transforms"
+                )
         self.transforms = nn.ModuleDict({k: nn.ModuleList(v) for k, v in (transforms or {}).items()})
         self.search = search
         self.codec: CodecName = codec

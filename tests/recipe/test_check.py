@@ -114,6 +114,10 @@ FAULTS = {
         {"model": Model(DualEncoder(encoder()), {"words": [Normalise()]})},
         "model.transforms: there is no vector set 'words'; there are mean",
     ),
+    "a transform that nothing fits": (
+        {"model": Model(DualEncoder(encoder()), {"mean": [Whitening(8), Normalise()]})},
+        "model.transforms.mean: no stage fits Whitening; add Fit('mean') to the stages",
+    ),
     "a shared layer on nothing": (
         model(shared={"cls": Linear(3)}),
         "model.shared: there is no vector set 'cls'",

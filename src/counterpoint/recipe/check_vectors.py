@@ -15,6 +15,7 @@ from counterpoint.model import Model
 from counterpoint.recipe.recipe import Recipe, outside_teachers, training
 from counterpoint.score import Dot, MaxSim
 from counterpoint.search import LEXICAL, SearchSettings
+from counterpoint.transform.transform import FittedTransform
 
 __all__ = ["vector_faults"]
 
@@ -35,6 +36,7 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
         yield from _vector_sets(encoder, stage, where)
         if isinstance(stage, Fit) and stage.on in ours:
             yield from (f"{where}: {fault}" for fault in fit_faults(stage, model))
+    yield from _unfitted(recipe, model)
     yield from _idf(recipe)
     for stage in training(recipe):
         yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage, _traits(encoder)))
@@ -74,6 +76,15 @@ def _vector_sets(encoder: DualEncoder, value: Any, where: str) -> Iterator[str]:
             yield from _unknown_sets(path, [on], list(heads))
         if isinstance(part, Dot) and on in heads and not cast(Head, heads[on]).pooled:
             yield f"{path}: Dot takes one vector per text, and {on!r} has several; pool it or use MaxSim"
+
+
+def _unfitted(recipe: Recipe, model: Model) -> Iterator[str]:
+    """Transforms that learn and that no stage fits. A model to start from may have fitted them."""
+    fitted = {stage.on for stage in recipe.stages if isinstance(stage, Fit) and stage.what == "transforms"}
+    for on, chain in model.transforms.items() if recipe.start is None else ():
+        learning = [type(each).__name__ for each in chain.children() if isinstance(each, FittedTransform)]
+        if learning and on not in fitted:
+            yield f"model.transforms.{on}: no stage fits {', '.join(learning)}; add Fit({on!r}) to the stages"
 
 
 def _idf(recipe: Recipe) -> Iterator[str]:
