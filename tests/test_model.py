@@ -65,12 +65,12 @@ def test_transforms_apply_to_rows_on_both_sides(encoder):
         np.testing.assert_allclose(encode(TEXTS)["mean"].values, plain(TEXTS)["mean"].values, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:Whitening")
 def test_a_transform_that_is_in_no_list_is_refused(encoder):
     with pytest.raises(ConfigError, match=r"transforms\['mean'\] is a Whitening; give a list of transforms"):
         Model(encoder, {"mean": Whitening(4)})
 
 
+@pytest.mark.filterwarnings("ignore:Whitening")
 def test_a_model_is_saved_and_loaded_with_how_it_wants_to_be_searched(encoder, tmp_path):
     search = {"weights": {"lexical": 1.0, "words": 2.0}, "idf": {"words": 0.5}}
     model = Model(encoder, {"words": [whitened(encoder), Normalise()]}, search, "int4")
