@@ -251,9 +251,11 @@ def _installed(name: str) -> Any:
     Raises:
         ArtifactError: it cannot be imported.
     """
-    attribute = name.rpartition(":")[2]
+    module, _, attribute = name.partition(":")
+    package = module.partition(".")[0]
     for point in entry_points(group=PARTS):
-        if point.attr == attribute:  # the package may name it by another module, which imports it
+        # The package may name it by another of its modules, which imports it.
+        if (point.module.partition(".")[0], point.attr) == (package, attribute):
             try:
                 found = point.load()
             except Exception as error:  # whatever their code may raise
