@@ -246,7 +246,7 @@ def class_named(name: object) -> Any:
 
 
 def _installed(name: str) -> Any:
-    """The class of this name that an installed package has as a part; None if there is none.
+    """Find a class among the parts of installed packages; None if they do not have it.
 
     Raises:
         ArtifactError: it cannot be imported.
@@ -261,7 +261,7 @@ def _installed(name: str) -> Any:
             except Exception as error:  # whatever their code may raise
                 why = f"{type(error).__name__}: {error}"
                 raise ArtifactError(f"the part {point.value!r} cannot be imported: {why}") from error
-            if isinstance(found, type) and name_of(found) == name:
+            if point.value == name or (isinstance(found, type) and name_of(found) == name):
                 return found
     return None
 

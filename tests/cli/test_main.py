@@ -114,6 +114,8 @@ def test_parts_of_an_installed_package_and_their_failures(tmp_path, monkeypatch,
     monkeypatch.syspath_prepend(tmp_path)
     found = class_named("theirs.parts:Mine")
     assert found.__module__ == "theirs.parts"
+    monkeypatch.delitem(sys.modules, "theirs")  # so that the entry point has to be found
+    assert class_named("theirs:Mine") is found
     with pytest.raises(
         ArtifactError, match="'broken:Mine' cannot be imported: ModuleNotFoundError: .*no_such"
     ):
