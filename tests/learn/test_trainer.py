@@ -16,6 +16,7 @@ from tests.learn.small import development_set, model, training_set
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.learn import (
     AlignmentStop,
+    BM25Negatives,
     Build,
     Contrastive,
     FromData,
@@ -308,6 +309,27 @@ def test_an_interrupted_run_goes_on_to_the_same_losses(tiny_bert_folder, tmp_pat
         train(fresh(folder), resume=True)
         assert log(folder) == log(tmp_path / "whole")
         assert same(weights(folder), weights(tmp_path / "whole"))
+
+
+class Told(StopAt):
+    """A reporter that keeps what it is told, in order."""
+
+    def __init__(self):
+        self.all = []
+
+    def step(self, done, numbers):
+        self.all.append(("step", done))
+
+    def busy(self, what, done):
+        self.all.append((what, done))
+
+
+def test_mining_is_over_before_the_first_step_is_reported(tiny_bert_folder, tmp_path):
+    """A reporter goes on to show the mining until it hears of a step, and the first may take a minute."""
+    told, mined = Told(), stage(steps=2, negatives=(BM25Negatives(count=1),))
+    train(job(tiny_bert_folder, tmp_path / "run", mined), reporter=told)
+    last = max(at for at, (what, _) in enumerate(told.all) if what == "searching")
+    assert told.all[last + 1 : last + 3] == [("step", 0), ("step", 1)]
 
 
 SCRIPT = """
