@@ -18,6 +18,7 @@ from counterpoint.encode import (
     Mean,
     Routed,
     Router,
+    TokenVectors,
     Transformer,
     WholeWords,
     words,
@@ -46,7 +47,7 @@ from counterpoint.learn import (
 from counterpoint.model import Model
 from counterpoint.recipe import DataSettings, check, check_data
 from counterpoint.score import Dot, MaxSim, ZScore
-from counterpoint.transform import Normalise, Whitening
+from counterpoint.transform import Nice, Normalise, Whitening
 
 
 def encoder(source="some/model", **heads):
@@ -117,6 +118,27 @@ FAULTS = {
     "a transform that nothing fits": (
         {"model": Model(DualEncoder(encoder()), {"mean": [Whitening(8), Normalise()]})},
         "model.transforms.mean: no stage fits Whitening; add Fit('mean') to the stages",
+    ),
+    "a transform of longer vectors": (
+        {
+            "model": Model(
+                DualEncoder(encoder(tokens=TokenVectors(projection=Linear(4)))), {"tokens": [Whitening(8)]}
+            ),
+            "search": None,
+            **stages(train(None, MaxSim("tokens")), Fit("tokens")),
+        },
+        "model.transforms.tokens: Whitening takes 8 components, and the vectors have 4",
+    ),
+    "a transform of what a shared layer makes": (
+        {
+            "model": Model(
+                DualEncoder(encoder(mean=Mean(Linear(8))), shared={"mean": Linear(3)}),
+                {"mean": [Whitening(8)]},
+            ),
+            "search": None,
+            **stages(train(), Fit("mean")),
+        },
+        "model.transforms.mean: Whitening takes 8 components, and the vectors have 3",
     ),
     "a shared layer on nothing": (
         model(shared={"cls": Linear(3)}),
@@ -325,6 +347,18 @@ def test_a_model_that_is_loaded_is_no_recipe(tiny_bert_folder):
     recipe.model.setup()
     (fault,) = check(recipe)
     assert "recipe.model: is set up already" in fault
+
+
+def test_a_backbone_on_disk_says_how_long_its_vectors_are(tiny_bert_folder):
+    dim = json.loads((tiny_bert_folder / "config.json").read_text())["hidden_size"]
+    for second, faults in ((4, 0), (dim, 1)):
+        chain = {"mean": [Whitening(dim, 4), Nice(second)]}
+        made = {"model": Model(DualEncoder(encoder(str(tiny_bert_folder), mean=Mean())), chain)}
+        found = check(declared(**made, **stages(train(), Fit("mean"))))
+        assert [each for each in found if "Nice takes" in each] == found
+        assert (
+            found == [f"model.transforms.mean: Nice takes {dim} components, and the vectors have 4"] * faults
+        )
 
 
 @pytest.mark.parametrize("saved", [False, True], ids=["by transformers", "by us"])

@@ -142,9 +142,26 @@ class Transformer(Part):
         """
         if self.tokenizer_ is not None:
             return self.tokenizer_
-        if self.source != MINILM and not Path(self.source).expanduser().is_dir():
-            return None
-        return _read_tokenizer(*_place(locate(self.source), self.side)[:2])
+        return _read_tokenizer(*self._place()[:2]) if self._is_at_hand() else None
+
+    def dim_at_hand(self) -> int | None:
+        """`dim`, read from the source's configuration; None if the source is a hub id or does not say it.
+
+        Raises:
+            ArtifactError: it cannot be read.
+            MissingExtraError: the embedded model is not installed.
+        """
+        config = self.config_
+        if config is None and self._is_at_hand():
+            config = _read_config(self._place()[0], None)
+        dim = (config or {}).get("hidden_size")
+        return dim if isinstance(dim, int) else None
+
+    def _is_at_hand(self) -> bool:
+        return self.source == MINILM or Path(self.source).expanduser().is_dir()
+
+    def _place(self) -> tuple[Path, Path | None, str | None]:
+        return _place(locate(self.source), self.side)
 
     @property
     def max_positions(self) -> int:

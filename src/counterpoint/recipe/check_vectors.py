@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import Any, cast
 
 from counterpoint.config import plain
-from counterpoint.encode import BY_ROUTER, DualEncoder, Head, Routed
-from counterpoint.errors import ConfigError
+from counterpoint.encode import BY_ROUTER, DualEncoder, Head, Layer, Routed
+from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.learn import Fit, Train
 from counterpoint.learn.fit import fit_faults
 from counterpoint.learn.loss import SetTraits
@@ -15,7 +16,7 @@ from counterpoint.model import Model
 from counterpoint.recipe.recipe import Recipe, outside_teachers, training
 from counterpoint.score import Dot, MaxSim
 from counterpoint.search import LEXICAL, SearchSettings
-from counterpoint.transform.transform import FittedTransform
+from counterpoint.transform.transform import FittedTransform, Transform
 
 __all__ = ["vector_faults"]
 
@@ -37,6 +38,7 @@ def vector_faults(recipe: Recipe, model: Model) -> Iterator[str]:
         if isinstance(stage, Fit) and stage.on in ours:
             yield from (f"{where}: {fault}" for fault in fit_faults(stage, model))
     yield from _unfitted(recipe, model)
+    yield from _sizes(model)
     yield from _idf(recipe)
     for stage in training(recipe):
         yield from (f"stages.{stage.name}: {fault}" for fault in _train(recipe, stage, _traits(encoder)))
@@ -85,6 +87,37 @@ def _unfitted(recipe: Recipe, model: Model) -> Iterator[str]:
         learning = [type(each).__name__ for each in chain.children() if isinstance(each, FittedTransform)]
         if learning and on not in fitted:
             yield f"model.transforms.{on}: no stage fits {', '.join(learning)}; add Fit({on!r}) to the stages"
+
+
+def _sizes(model: Model) -> Iterator[str]:
+    """Transforms of vectors that are longer or shorter than the set's, where the set's length is known."""
+    heads = model.encoder.query.heads
+    for on, chain in model.transforms.items():
+        dim = _size(model.encoder, on) if on in heads else None
+        for each in cast(Iterable[Transform], chain.children()):
+            if dim is None:
+                break
+            if isinstance(each, FittedTransform) and each.dim != dim:
+                name = type(each).__name__
+                yield f"model.transforms.{on}: {name} takes {each.dim} components, and the vectors have {dim}"
+                break
+            dim = each.out_dim(dim)
+
+
+def _size(encoder: DualEncoder, on: str) -> int | None:
+    """The number of components of a declared set; None if it depends on a backbone that is not on disk."""
+    head = cast(Head, deepcopy(encoder.query.heads[on]))
+    layer = cast(Layer, deepcopy(encoder.shared[on])) if on in encoder.shared else None
+    try:
+        if head.in_dim is None and not head.static:
+            head.in_dim = encoder.query.backbone.dim_at_hand()
+        if head.projection is not None and head.in_dim is not None:
+            head.projection.fill(head.in_dim)
+        if layer is not None:
+            layer.fill(head.dim)
+        return head.dim if layer is None else layer.out_dim
+    except CounterpointError:
+        return None  # what is wrong is reported when the backbone is loaded
 
 
 def _idf(recipe: Recipe) -> Iterator[str]:
