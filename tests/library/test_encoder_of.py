@@ -1,5 +1,6 @@
 """What encodes an index's queries, and what is told where it is not what was exported."""
 
+import json
 import warnings
 
 import pytest
@@ -77,8 +78,28 @@ def test_what_cannot_be_exported_is_told_and_encoded_by_torch(tiny_bert_folder, 
         cp.open(tmp_path / "i", backend="onnx").search("fox")
 
 
+def test_8_bits_find_the_same_documents_and_their_explanations_sum(saved, call):
+    with cp.open(saved / "i") as exact, cp.open(saved / "i", backend="onnx-int8") as fast:
+        wanted, found = exact.search("the quick fox"), fast.search("the quick fox", explain=True)
+        assert [hit.id for hit in found] == [hit.id for hit in wanted]
+        scores = [hit.score for hit in found]
+        assert scores == pytest.approx([hit.score for hit in wanted], abs=0.02)
+        assert scores != [hit.score for hit in wanted]
+        assert [hit.explanation.score for hit in found] == pytest.approx(scores, abs=1e-5)
+    code, out, _ = call("search", saved / "i", "the quick fox", "--backend", "onnx-int8", "--json")
+    assert code == 0 and [hit["score"] for hit in json.loads(out)["hits"]] == pytest.approx(scores, abs=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["onnx", "onnx-int8"])
+def test_an_index_without_an_export_has_neither(saved, backend):
+    found = Model(DualEncoder(Encoder(Transformer(str(saved / "model")), {"mean": Mean()}))).setup()
+    cp.index(DOCUMENTS, saved / "in memory", model=found).close()
+    with cp.open(saved / "i", found, backend=backend) as notes, pytest.raises(ArtifactError):
+        notes.search("fox")
+
+
 def test_a_backend_that_does_not_exist_is_refused(saved):
-    with pytest.raises(ConfigError, match="'auto', 'onnx' or 'torch', found 'cuda'"):
+    with pytest.raises(ConfigError, match="one of 'auto', 'onnx', 'onnx-int8', 'torch', found 'cuda'"):
         cp.open(saved / "i", backend="cuda").search("fox")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from counterpoint.cli.complete import models, workflows
 from counterpoint.errors import ConfigError
+from counterpoint.library.options import Backend
 
 __all__ = [
     "Adapt",
@@ -48,8 +49,8 @@ ModelName = Annotated[
 ]
 Split = Annotated[str | None, typer.Option(help="Choose the split (default: test, or the only one)")]
 BackendName = Annotated[
-    Literal["auto", "onnx", "torch"],
-    typer.Option("--backend", help="Encode queries with onnx (in the index), torch, or auto"),
+    Backend,
+    typer.Option("--backend", help="Encode queries with onnx, faster with onnx-int8, or with torch"),
 ]
 Weights = Annotated[str | None, typer.Option(help='Weight the hybrid\'s parts, as in "lexical=1 mean=1"')]
 Adapt = Annotated[

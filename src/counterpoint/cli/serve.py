@@ -12,6 +12,7 @@ import typer
 
 from counterpoint.cli.console import note
 from counterpoint.cli.named import named_indexes
+from counterpoint.cli.options import BackendName
 from counterpoint.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def serve(
     partial: Annotated[
         bool | None, typer.Option("--partial", help="Answer without shards that are gone, and name them")
     ] = None,
+    backend: BackendName | None = None,
     log_texts: Annotated[bool | None, typer.Option("--log-texts", help="Write queries to the log")] = None,
 ) -> None:
     """Serve indexes over HTTP: search, explain, rerank, encode, add and delete.
@@ -61,7 +63,7 @@ def serve(
     except ImportError as error:
         raise MissingExtraError("serving", package="fastapi", extra="serve") from error
     given = {"host": host, "port": port, "log_texts": log_texts}
-    given |= {"ray": ray, "replicas": replicas, "partial": partial}
+    given |= {"ray": ray, "replicas": replicas, "partial": partial, "backend": backend}
     settings = ServeSettings.gathered(given, os.environ, config)
     note(*ServeSettings.misspelt(os.environ))
     named = {name: Path(place) for name, place in named_indexes(indexes).items()}

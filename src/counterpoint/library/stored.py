@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.library.options import BACKEND, Backend
@@ -31,36 +31,40 @@ def encoder_of(
         backend: see `Backend`.
 
     Raises:
-        ArtifactError: the model is missing or another; for "onnx", there is no export, or its files have
-            changed.
+        ArtifactError: the model is missing or another; for "onnx" and "onnx-int8", there is no export, or its
+            files have changed.
         ConfigError: the backend is unknown, or the index does not record where its model is.
 
     Warns:
         UserWarning: there is an export, but it cannot be used.
     """
-    if backend not in ("auto", "onnx", "torch"):
-        raise ConfigError(f"backend must be 'auto', 'onnx' or 'torch', found {backend!r}")
+    if backend not in get_args(Backend):
+        names = ", ".join(map(repr, get_args(Backend)))
+        raise ConfigError(f"backend must be one of {names}, found {backend!r}")
+    needed = backend in ("onnx", "onnx-int8")
     name = model if isinstance(model, str | Path) else None
     if name is not model:
         index.check_model(cast("Model", model).fingerprint())
     load: Callable[[], Any] = partial(model_of, index, name=name) if name is model else lambda: model
     try:
-        found = None if backend == "torch" else _exported(index, name, load)
+        found = None if backend == "torch" else _exported(index, name, load, int8=backend == "onnx-int8")
     except ArtifactError as error:
-        if backend == "onnx":
+        if needed:
             raise
         whole = cast("TextModel", load())
         index.check_model(whole.fingerprint())  # a wrong model is worse, so raise that first
         warnings.warn(f"queries are encoded with torch, which is slower: {error}", stacklevel=4)
         return whole
-    if found is None and backend == "onnx":
+    if found is None and needed:
         told = (index.manifest.model or {}).get("queries", {})
         why = told.get("why", "there is none of this model; build the index again with it")
         raise ArtifactError(f"no export of queries: {why}", path=index.folder)
     return cast("TextModel", load() if found is None else found)
 
 
-def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) -> ExportedModel | None:
+def _exported(
+    index: Index, name: str | Path | None, load: Callable[[], Any], *, int8: bool
+) -> ExportedModel | None:
     """The export of an index, if it has one; None if a model is named that it does not belong to."""
     files = index.manifest.files
     folder = next((path.rpartition("/")[0] for path in files if path.endswith("/queries.json")), None)
@@ -69,7 +73,7 @@ def _exported(index: Index, name: str | Path | None, load: Callable[[], Any]) ->
     from counterpoint.onnx_encoder import open_export
 
     expected = {path.rpartition("/")[2]: files[path].sha256 for path in files if path.startswith(folder)}
-    found = open_export(index.folder / folder, expected, lambda: _folder_of(index, name), load)
+    found = open_export(index.folder / folder, expected, lambda: _folder_of(index, name), load, int8=int8)
     named = name is not None and str(name) != (index.manifest.model or {}).get("name")
     return None if named and not found.description.is_of_folder else found
 

@@ -20,6 +20,7 @@ from counterpoint.encode.words import WordSettings
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import TextModel, VectorSet
 from counterpoint.onnx_encoder.description import GRAPH, NAME, Description, Embeddings
+from counterpoint.onnx_encoder.int8 import in_8_bits
 from counterpoint.onnx_encoder.places import Mapped
 from counterpoint.onnx_encoder.session import Session, check_runtime
 from counterpoint.recent import Recent
@@ -40,6 +41,7 @@ class ExportedModel:
         graph: in ONNX; computes vectors.
         files: by their names in the description.
         full: loads the model, with torch, once documents must be encoded.
+        int8: round the matrices of the graph to 8 bits.
 
     Attributes:
         batches: False: queries are encoded one by one, by as many threads as call.
@@ -53,9 +55,10 @@ class ExportedModel:
         graph: bytes,
         files: Mapping[str, Mapped],
         full: Callable[[], TextModel],
+        int8: bool = False,
     ):
         self.description = description
-        self._graph, self._files, self._load = graph, files, full
+        self._graph, self._files, self._load, self._int8 = graph, files, full, int8
         self._lock = Lock()
         self._read: Recent[Row] = Recent(READ)
 
@@ -158,7 +161,8 @@ class ExportedModel:
     @cached_property
     def _session(self) -> Session:
         looked_up = {name for one in self.description.embeddings.values() for name in one.names}
-        return Session(self._graph, {k: v for k, v in self._weights.items() if k not in looked_up})
+        graph, weights = self._graph, {k: v for k, v in self._weights.items() if k not in looked_up}
+        return Session(*in_8_bits(graph, weights)) if self._int8 else Session(graph, weights)
 
     def _choices(self, side: Side) -> Mapping[str, Any]:
         return self.description.sides[side].choices
@@ -216,7 +220,12 @@ def _words_of(row: Row, settings: WordSettings) -> tuple[Int[np.ndarray, " w"], 
 
 
 def open_export(
-    folder: Path, expected: Mapping[str, str], model: Callable[[], Path | None], full: Callable[[], TextModel]
+    folder: Path,
+    expected: Mapping[str, str],
+    model: Callable[[], Path | None],
+    full: Callable[[], TextModel],
+    *,
+    int8: bool = False,
 ) -> ExportedModel:
     """Open an export after checking all files that it refers to.
 
@@ -225,6 +234,7 @@ def open_export(
         expected: SHA-256 of the files in it.
         model: finds the folder of the model, if weights are in it.
         full: loads the model itself.
+        int8: round the matrices of the graph to 8 bits.
 
     Raises:
         ArtifactError: a file is missing, damaged or different from the exported one, or ONNX Runtime is not
@@ -240,7 +250,7 @@ def open_export(
         return folder if base == "index" else model()
 
     files = {name: ref.opened(folder_of) for name, ref in description.files.items()}
-    return ExportedModel(description, graph, files, full)
+    return ExportedModel(description, graph, files, full, int8)
 
 
 def _checked(path: Path, sha256: str | None) -> bytes:

@@ -41,7 +41,9 @@ def application(
     """
     if not indexes:
         raise ConfigError("name an index to serve")
-    served = {name: Served(name, folder, fleets.get(name)) for name, folder in indexes.items()}
+    served = {
+        name: Served(name, folder, fleets.get(name), settings.backend) for name, folder in indexes.items()
+    }
     server = Server(served, settings)
     app = FastAPI(
         title="Counterpoint",

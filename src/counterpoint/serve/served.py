@@ -13,7 +13,7 @@ from counterpoint.errors import ArtifactError, DataError
 from counterpoint.index import Index
 from counterpoint.index.paths import compile_all
 from counterpoint.library.opened import OpenIndex
-from counterpoint.library.options import SearchOptions
+from counterpoint.library.options import BACKEND, Backend, SearchOptions
 from counterpoint.search import LEXICAL, Answer, Run, Searcher
 from counterpoint.search.settings import SearchSettings
 from counterpoint.serve.health import health_of
@@ -40,14 +40,15 @@ class Served:
         name: in addresses.
         folder: of the index.
         fleet: searches the shards of the index; None to search it here.
+        backend: what encodes queries.
 
     Raises:
         ArtifactError: there is no such index.
     """
 
-    def __init__(self, name: str, folder: Path, fleet: Fleet | None = None):
+    def __init__(self, name: str, folder: Path, fleet: Fleet | None = None, backend: Backend = BACKEND):
         self.name, self._folder = name, folder
-        self._read = OpenIndex(folder, cached=CACHED, fleet=fleet)
+        self._read = OpenIndex(folder, backend=backend, cached=CACHED, fleet=fleet)
         self._write: OpenIndex | None = None
         self._lock = Lock()
         self._named: tuple[Index | None, str] = None, ""

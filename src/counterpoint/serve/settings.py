@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, Self, final, get_args
 
 from counterpoint.errors import ConfigError, DataError
+from counterpoint.library.options import BACKEND, Backend
 
 __all__ = ["ServeSettings"]
 
@@ -46,6 +47,7 @@ class ServeSettings:
         replicas: processes per shard on the cluster.
         partial: answer without the shards that give no answer, and name them in the answer; otherwise the
             answer is 503.
+        backend: what encodes queries, see `counterpoint.library.options.Backend`.
         log_texts: write queries to the log. Documents are never written there.
     """
 
@@ -66,6 +68,7 @@ class ServeSettings:
     ray: str = ""
     replicas: int = 1
     partial: bool = False
+    backend: Backend = BACKEND
     log_texts: bool = False
 
     def __post_init__(self) -> None:
@@ -86,6 +89,9 @@ class ServeSettings:
         ]
         if not self.ray and (self.replicas != 1 or self.partial):
             faults.append("replicas and partial are settings of shards on a cluster; give ray, too")
+        if self.backend not in get_args(Backend):
+            names = ", ".join(get_args(Backend))
+            faults.append(f"backend must be one of {names}, found {self.backend!r}")
         if not 0 <= self.port < 2**16:
             faults.append(f"port must be between 0 and 65535, found {self.port}")
         if not self.seconds > 0:
