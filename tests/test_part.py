@@ -10,13 +10,23 @@ import tomli_w
 import torch
 from safetensors.torch import load_file, save_file
 
-from counterpoint.encode import DualEncoder, Encoder, Mean, TextInput, Transformer, WholeWords, load_encoder
+from counterpoint.encode import (
+    Cls,
+    DualEncoder,
+    Encoder,
+    Linear,
+    Mean,
+    TextInput,
+    Transformer,
+    WholeWords,
+    load_encoder,
+)
 from counterpoint.errors import ArtifactError
 from counterpoint.learn.start import Start
 from counterpoint.loading import load_model
 from counterpoint.model import Model
 from counterpoint.part import Part
-from counterpoint.transform import Whitening
+from counterpoint.transform import Normalise, Whitening
 from tests.damage import damaged, fuzz
 
 TEXTS = ["the cat sat on the mat", "", "red dogs run, blue dogs sit"]
@@ -183,3 +193,10 @@ def test_parts_of_a_damaged_model_are_refused(model, folder):
         with pytest.raises(ArtifactError, match=message):
             Transformer(str(folder)).setup()
     Transformer(str(folder)).setup()
+
+
+def test_print_shows_the_arguments_that_differ_from_their_defaults():
+    assert repr(Whitening(4, rank=2)) == "Whitening(dim=4, rank=2)"
+    assert repr(Normalise()) == "Normalise()"
+    shown = repr(Cls(projection=Linear(3), normalise=True))
+    assert shown == "Cls(\n  normalise=True\n  (projection): Linear(dim=3)\n)"

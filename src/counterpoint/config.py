@@ -19,7 +19,18 @@ from typing import Any, ClassVar, Self, TypeVar
 from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 from counterpoint.suggestion import suggestion
 
-__all__ = ["Declared", "Setting", "class_named", "name_of", "plain", "renames", "restore", "unknown_argument"]
+__all__ = [
+    "Declared",
+    "Setting",
+    "class_named",
+    "installed",
+    "name_of",
+    "others",
+    "plain",
+    "renames",
+    "restore",
+    "unknown_argument",
+]
 
 PARTS = "counterpoint.parts"  # entry points of installed packages
 RECIPE_MODULE = "recipe_"  # a recipe's file is the module of this and the file's name
@@ -171,7 +182,12 @@ def plain(value: Any, *, provenance: bool = True, defaults: bool = False) -> Any
         return {key: plain(item, provenance=provenance, defaults=defaults) for key, item in value.items()}
     if isinstance(value, Iterable):
         return [plain(item, provenance=provenance, defaults=defaults) for item in value]
-    raise ConfigError(f"an argument must be plain data or a declared object, found {type(value).__name__}")
+    what = f"found {type(value).__name__}"
+    if isinstance(value, type):
+        what = f"found the class {value.__name__} itself; write {value.__name__}(…)"
+    elif hasattr(value, "forward"):  # a torch module, without importing torch here
+        what += "; derive it from Loss, Scorer, Transform, Head or Part instead of from Module"
+    raise ConfigError(f"an argument must be plain data or a declared object, {what}")
 
 
 def restore(value: Any) -> Any:
@@ -228,7 +244,7 @@ def class_named(name: object) -> Any:
         if found is None:
             found = next((cls for cls in _subclasses(Declared) if name_of(cls) == name), None)
         if found is None:
-            found = _installed(name)
+            found = installed(name)
     if not (isinstance(found, type) and issubclass(found, Declared)) or inspect.isabstract(found):
         known = ", ".join(sorted(point.value for point in entry_points(group=PARTS))) or "none"
         remedy = (
@@ -245,7 +261,7 @@ def class_named(name: object) -> Any:
     return found
 
 
-def _installed(name: str) -> Any:
+def installed(name: str) -> Any:
     """Find a class among the parts of installed packages; None if they do not have it.
 
     Raises:
@@ -264,6 +280,11 @@ def _installed(name: str) -> Any:
             if point.value == name or (isinstance(found, type) and name_of(found) == name):
                 return found
     return None
+
+
+def others() -> list[str]:
+    """The names of all imported classes that are not Counterpoint's own."""
+    return sorted({name for cls in _subclasses(Declared) if not OURS.match(name := name_of(cls))})
 
 
 def unknown_argument(cls: type, name: str, known: Iterable[str]) -> str:

@@ -70,6 +70,11 @@ class Part(Declared, nn.Module):
         cls = type(self).__name__
         raise AttributeError(f"{cls} has no {name} before setup(); call setup() on it or on its model first")
 
+    def extra_repr(self) -> str:
+        """Arguments that differ from their defaults, for `print`, which shows parts as children."""
+        said = {name: value for name, value in self.to_dict().items() if name != "part"}
+        return ", ".join(f"{k}={v!r}" for k, v in said.items() if not isinstance(getattr(self, k), nn.Module))
+
     def _allocate(self) -> None:
         """Create parameters and buffers. Called once, after the children are set up."""
 

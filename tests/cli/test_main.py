@@ -130,3 +130,15 @@ def test_parts_of_an_installed_package_and_their_failures(tmp_path, monkeypatch,
     assert main(["info", "x"]) == 2
     err = capsys.readouterr().err
     assert f"{tmp_path}/theirs/parts.py:6: AttributeError: " in err and "bug" not in err
+
+
+def test_a_failure_names_the_classes_that_are_not_ours(monkeypatch, capsys):
+    monkeypatch.setattr(module, "app", raising(RuntimeError("oops")))
+    for own, words in (
+        ([], "This is a bug in counterpoint. Please report it"),
+        (["mine:Loss"], "a bug in counterpoint, unless a class of your own (mine:Loss) breaks its contract"),
+        ([f"mine:Loss{i}" for i in range(9)], "mine:Loss4, …) breaks its contract"),
+    ):
+        monkeypatch.setattr("counterpoint.config.others", lambda own=own: own)
+        assert main(["info", "x"]) == 1
+        assert words in capsys.readouterr().err

@@ -124,12 +124,19 @@ def test_a_part_that_only_its_file_defines_is_noted_before_training(
         recipe.read_text() + "\nfrom counterpoint.encode import Mean\nclass MyMean(Mean): pass\n"
         "recipe.model.encoder.query.heads['mine'] = MyMean()\n"
     )
-    told = "the model has recipe_own:MyMean, which this file defines; other commands, such as index, can load"
+    told = "the model has recipe_own:MyMean, which no installed package names as a part; other commands"
     assert told in call("recipe", "check", recipe)[2]
     code, _, err = call(
         "train", recipe, "--data", learnable, "-o", tmp_path / "run", "--set", "stages.0.steps=1"
     )
     assert code == 0 and told in err
+
+
+def test_a_loss_without_a_gradient_is_told(call, learnable, tiny_bert_folder, tmp_path):
+    recipe = write_recipe(tmp_path / "flat.py", tiny_bert_folder, "Softer()")
+    recipe.write_text(recipe.read_text().replace("(scale=20.0)(step)", "(scale=20.0)(step).detach()"))
+    code, _, err = call("train", recipe, "--data", learnable, "-o", tmp_path / "run")
+    assert code == 2 and "train: the loss has no gradient; compute it from the scores or vectors" in err
 
 
 def test_train_index_evaluate(call, learnable, tiny_bert_folder, tmp_path):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.learn.losses.steps import triple
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.learn import Contrastive, Loss, MarginMSE, NegativeLogLikelihood, Objective, Step
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim, Mix
@@ -112,3 +112,27 @@ def test_what_is_no_loss_or_no_number_does_not_add_up():
         True * MarginMSE()  # type: ignore[operator]
     with pytest.raises(ConfigError, match="one weight for each loss, found 1 of them, 2 weights"):
         Objective([MarginMSE()], [1.0, 2.0])
+
+
+class Returns(Loss):
+    """Return something that may be no loss."""
+
+    def __init__(self, what: str):
+        super().__init__()
+        self.what = what
+
+    def forward(self, step):
+        return {"none": None, "number": 1.0, "each": step.scores.mean(1)}[self.what]
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("none", "the loss Returns returned a NoneType; return a tensor"),
+        ("number", "the loss Returns returned a float; return a tensor, not a number of Python"),
+        ("each", r"the loss Returns returned a tensor of shape \(1,\); return the mean over the queries"),
+    ],
+)
+def test_what_is_no_loss_is_told_with_the_class(what, words):
+    with pytest.raises(ShapeError, match=words):
+        (0.5 * Returns(what) + Contrastive()).terms(even(4))

@@ -14,7 +14,7 @@ from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.learn import BM25Negatives, Contrastive, Fit, MarginMSE, NoImprovement, Orthogonality, Train
 from counterpoint.model import Model
 from counterpoint.recipe import Recipe, check, differences, load_recipe, shipped_recipes, variants_of
-from counterpoint.recipe.source import parts_of_file
+from counterpoint.recipe.source import parts_to_install
 from counterpoint.score import Dot, MaxSim, Mix
 from counterpoint.transform import Whitening
 from counterpoint.typed import hints_of
@@ -234,8 +234,8 @@ def test_a_model_of_its_own_file_is_told(tmp_path):
         path.read_text() + "\nfrom counterpoint.encode import Mean\nclass MyMean(Mean): pass\n"
         "recipe.model.encoder.query.heads['mine'] = MyMean()\n"
     )
-    assert parts_of_file(load_recipe(path)) == ["recipe_own:MyMean"]
-    assert parts_of_file(load_recipe("colbert")) == []
+    assert parts_to_install(load_recipe(path)) == ["recipe_own:MyMean"]
+    assert parts_to_install(load_recipe("colbert")) == []
     with pytest.raises(
         ArtifactError, match=r"'recipe_else:MyMean'; it is defined in the recipe file else.py"
     ):

@@ -4,14 +4,22 @@ import numpy as np
 import pytest
 import torch
 
-from counterpoint.encode import Linear, Mean
+from counterpoint.encode import Head, Linear, Mean
 from counterpoint.index.codec import Codec
 from counterpoint.learn import Contrastive, Loss, MarginMSE
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim, Scorer
-from counterpoint.testing import check_codec, check_loss, check_part, check_scorer
-from counterpoint.transform import Normalise, Whitening
+from counterpoint.testing import (
+    check_codec,
+    check_head,
+    check_loss,
+    check_part,
+    check_scorer,
+    check_transform,
+)
+from counterpoint.transform import FittedTransform, Normalise, Whitening
 from counterpoint.types import Explanation
+from counterpoint.vectors import Vectors
 
 REAL = MaxSim("words")
 
@@ -162,7 +170,9 @@ def test_a_failure_of_any_kind_names_the_rule():
 
 @pytest.mark.parametrize("check, part", [(check_scorer, MaxSim("words")), (check_loss, MarginMSE())])
 def test_a_finished_part_is_no_function_that_makes_one(check, part):
-    with pytest.raises(TypeError, match="expected a function that makes a part, found one; write lambda: Ma"):
+    with pytest.raises(
+        TypeError, match="expected a function that makes one, found a finished Ma.*; write lambda: Ma"
+    ):
         check(part)
 
 
@@ -201,3 +211,107 @@ def test_a_wrong_codec_is_refused(fault, rule):
     with pytest.raises(AssertionError, match=f"WrongCodec breaks the rule '{rule}'"):
         check_codec(lambda: WrongCodec(fault))
     check_codec(lambda: WrongCodec("none"))
+
+
+def test_what_is_no_codec_function_and_no_class_is_refused():
+    with pytest.raises(TypeError, match="found a finished WrongCodec; write lambda: MyCodec"):
+        check_codec(WrongCodec("none"))
+    for given in (Whitening(4), torch.nn.Linear):
+        with pytest.raises(TypeError, match="expected a class derived from Part, found"):
+            check_part(given)
+
+
+class WrongHead(Head):
+    """The first state of each text, with one fault."""
+
+    pooled = True
+
+    def __init__(self, fault: str = "none"):
+        super().__init__()
+        self.fault = fault
+
+    def forward(self, hidden, tokens):
+        values = hidden[:, :1]
+        match self.fault:
+            case "tensor":
+                return values
+            case "components":
+                values = torch.cat([values, values], 2)
+            case "rows":
+                values = hidden[:, :2]
+            case "infinite":
+                values = values / 0
+            case "padding":
+                values = hidden.mean(1, keepdim=True)
+            case "batch":
+                values = values - values.mean(0)
+            case "gradient":
+                values = values.detach().requires_grad_()
+        return Vectors(values, torch.ones(values.shape[:2], dtype=torch.bool))
+
+
+class Unnumbered(Head):
+    """Every state, without ids."""
+
+    def forward(self, hidden, tokens):
+        return Vectors(hidden, tokens.attention.bool())
+
+
+class Several(Head):
+    """Every state, and the choice of one row."""
+
+    def forward(self, hidden, tokens):
+        return Vectors(hidden, tokens.attention.bool(), tokens.ids)
+
+
+@pytest.mark.parametrize(
+    ("declare", "words"),
+    [
+        (lambda: WrongHead("tensor"), "WrongHead returns a Tensor; return Vectors"),
+        (lambda: WrongHead("components"), "vectors of 10 components, and its `dim` says 5; define `dim`"),
+        (lambda: WrongHead("rows"), "is pooled, and has 2 rows per text"),
+        (lambda: WrongHead("infinite"), "makes_the_vectors_that_it_declares.*a component is not finite"),
+        (lambda: WrongHead("padding"), "reads_each_text_alone.*alone has other vectors"),
+        (lambda: WrongHead("batch"), "reads_each_text_alone"),
+        (lambda: WrongHead("gradient"), "no gradient reaches the backbone"),
+        (Unnumbered, "several rows per text without ids; give each row its id, or set `pooled = True`"),
+        (Several, r"rows of .*: \[4, 8, 2, 3\], by `choice` \[1, 1, 1, 1\]"),
+    ],
+)
+def test_a_wrong_head_is_refused(declare, words):
+    with pytest.raises(AssertionError, match=words):
+        check_head(declare)
+    check_head(WrongHead)
+
+
+class Adds(FittedTransform):
+    """Subtract a mean that keeps what an earlier fit found."""
+
+    def __init__(self, dim: int, anew: bool):
+        super().__init__()
+        self.dim, self.anew = dim, anew
+
+    def _allocate(self):
+        self.register_buffer("count_", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("sum_", torch.zeros(self.dim, dtype=torch.float64))
+
+    def fit(self, rows):
+        self.setup()
+        if self.anew:
+            self.count_.zero_()
+            self.sum_.zero_()
+        for batch in rows:
+            self.count_ += len(batch)
+            self.sum_ += batch.double().sum(0)
+        return self
+
+    def forward(self, vectors):
+        self._check_fitted(vectors.values.shape[2])
+        values = vectors.values - (self.sum_ / self.count_).to(vectors.values.dtype)
+        return vectors.with_values(values.masked_fill(~vectors.mask[:, :, None], 0))
+
+
+def test_a_transform_that_keeps_an_earlier_fit_is_refused():
+    check_transform(lambda: Adds(4, True))
+    with pytest.raises(AssertionError, match="Adds breaks the rule 'forgets_an_earlier_fit'"):
+        check_transform(lambda: Adds(4, False))

@@ -24,6 +24,7 @@ __all__ = ["app", "main"]
 # Recent versions of typer carry a copy of click, so the class is found through one of typer's own names.
 UsageMistake: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 INTERRUPTED = 130
+NAMED = 5  # classes in a message
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of stdout: for our own files `writing` reports it
 THE_SYSTEMS = (  # errors of a file that the user named: no permission, a loop of links, …
     errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EIO, errno.EMFILE,
@@ -109,12 +110,21 @@ def _run(arguments: list[str], debug: bool) -> int:
             return _users(error, debug, f"{place}: {type(error).__name__}: {error}")
         if debug:
             raise
-        _complain(
-            f"{type(error).__name__}: {error}",
-            "This is a bug in counterpoint. Please report it with the output of the same command with "
-            "--debug.",
-        )
+        _complain(f"{type(error).__name__}: {error}", _whose_bug())
         return 1
+
+
+def _whose_bug() -> str:
+    from counterpoint.config import others
+
+    report = "Please report it with the output of the same command with --debug."
+    if not (own := others()):
+        return f"This is a bug in counterpoint. {report}"
+    named = ", ".join(own[:NAMED]) + (", …" if len(own) > NAMED else "")
+    return (
+        f"This is a bug in counterpoint, unless a class of your own ({named}) breaks its contract; check it "
+        f"with counterpoint.testing (docs/extend.md). {report}"
+    )
 
 
 def _in_their_code(error: Exception) -> str | None:

@@ -48,14 +48,14 @@ def recipe_of(source: str, settings: list[str] | None) -> Recipe:
 
 
 def own_parts(recipe: Recipe) -> list[str]:
-    """A note if only the recipe's own file can load the model."""
-    from counterpoint.recipe.source import parts_of_file
+    """A note if other commands will not find the classes of the model."""
+    from counterpoint.recipe.source import parts_to_install
 
-    if not (found := parts_of_file(recipe)):
+    if not (found := parts_to_install(recipe)):
         return []
     return [
-        f"the model has {', '.join(found)}, which this file defines; other commands, such as index, can load "
-        "it only if the class is in an installed package (docs/recipes.md, Your own classes)"
+        f"the model has {', '.join(found)}, which no installed package names as a part; other commands, such "
+        "as index, cannot load it until one does (docs/recipes.md, Your own classes)"
     ]
 
 

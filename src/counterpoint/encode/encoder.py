@@ -22,7 +22,7 @@ from counterpoint.encode.rows import Row
 from counterpoint.encode.text import TextInput
 from counterpoint.encode.token_heads import PerToken
 from counterpoint.encode.tokens import Tokens
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.part import Part
 from counterpoint.types import Side, Span
 from counterpoint.vectors import Representation, Vectors
@@ -153,7 +153,7 @@ class Encoder(Part, Evaluated):
                     made[name], more = head.route(states, tokens, backbone.embeddings.weight)
                     made |= {name + end: vectors for end, vectors in more.items()}
                 else:
-                    made[name] = head(states, tokens)
+                    made[name] = _checked(name, head, head(states, tokens))
         return made
 
     def in_batches(
@@ -270,3 +270,24 @@ class Encoder(Part, Evaluated):
 
     def _heads(self) -> dict[str, Head]:
         return {name: head for name, head in self.heads.items() if isinstance(head, Head)}
+
+
+def _checked(name: str, head: Head, made: object) -> Vectors:
+    """What a head made of a batch, if it is what the head says that it makes."""
+    if not isinstance(made, Vectors):
+        wrong = f"returns a {type(made).__name__}; return Vectors(values, mask, ids)"
+    elif not made.values.is_floating_point() or made.mask.dtype != torch.bool:
+        wrong = (
+            f"has values of {made.values.dtype} and a mask of {made.mask.dtype}; they must be floats and bool"
+        )
+    elif made.values.shape[2] != head.dim:
+        wrong = (
+            f"has vectors of {made.values.shape[2]} components, and its `dim` says {head.dim}; define `dim`"
+        )
+    elif head.pooled and made.values.shape[1] != 1:
+        wrong = f"is pooled, and has {made.values.shape[1]} rows per text; return one, or leave out `pooled`"
+    elif not head.pooled and made.ids is None:
+        wrong = "has several rows per text without ids; give each row its id, or set `pooled = True`"
+    else:
+        return made
+    raise ShapeError(f"{name!r}: the head {type(head).__name__} {wrong}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -213,6 +213,8 @@ class IndexSettings:
             ConfigError: the model lacks a set, a set cannot match as `search` says, or there is nothing to
                 store.
         """
+        if self.codec not in get_args(CodecName) + ("auto",):
+            raise ConfigError(f"codec must be auto, {', '.join(get_args(CodecName))}; found {self.codec!r}")
         known = {} if model is None else dict(model.sets)
         wanted = tuple(known) if self.sets is None else self.sets
         if missing := [name for name in wanted if name not in known]:

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import torch
 
-from counterpoint.errors import DataError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.learn.batch_stream import BatchStream
 from counterpoint.learn.batches import Batch
 from counterpoint.learn.checkpoint import Checkpoint
@@ -114,7 +114,13 @@ class Loop:
         seed = seed_of(self.job.seed, self.stage.name, "dropout", step, part)
         made = self.learner.make(batch, seed, step * self.stage.accumulate + part)
         terms = self.objective.terms(made.step)
-        (sum(terms.values(), start=made.step.scores.new_zeros(())) / self.stage.accumulate).backward()
+        loss = sum(terms.values(), start=made.step.scores.new_zeros(())) / self.stage.accumulate
+        if not loss.requires_grad:
+            raise ConfigError(
+                f"{self.stage.name}: the loss has no gradient; compute it from the scores or vectors of the "
+                "step, without item() and detach()"
+            )
+        loss.backward()
         made.backward()
         return {name: float(value.detach()) for name, value in terms.items()}, made.step
 

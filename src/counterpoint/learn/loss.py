@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, final, get_args
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from counterpoint.errors import ConfigError
+from counterpoint.errors import ConfigError, ShapeError
 from counterpoint.learn.cache import NegativeCache
 from counterpoint.learn.step import Step
 from counterpoint.part import Part
@@ -110,6 +110,17 @@ class Loss(Summand["Loss", "Objective"], Part, ABC):
         return Objective(terms, weights)
 
 
+def _checked(loss: Loss, found: object) -> Float[Tensor, ""]:
+    """What a loss returned, if it is a number that can be learnt from."""
+    if not isinstance(found, Tensor):
+        wrong = f"a {type(found).__name__}; return a tensor, not a number of Python"
+    elif found.shape != ():
+        wrong = f"a tensor of shape {tuple(found.shape)}; return the mean over the queries"
+    else:
+        return found
+    raise ShapeError(f"the loss {type(loss).__name__} returned {wrong}")
+
+
 def not_pooled(loss: str, on: str, sets: Mapping[str, SetTraits]) -> Iterator[str]:
     """A fault of a loss (its label) that takes one vector per text, if the set `on` has several."""
     if on in sets and not sets[on].pooled:
@@ -142,7 +153,7 @@ class Objective(Loss):
 
     def terms(self, step: Step) -> dict[str, Float[Tensor, ""]]:
         """Every weighted term by name. They sum to the loss."""
-        weighted = [weight * loss(step) for loss, weight in self._summands()]
+        weighted = [weight * _checked(loss, loss(step)) for loss, weight in self._summands()]
         return dict(zip(self.names, weighted, strict=True))
 
     def forward(self, step: Step) -> Float[Tensor, ""]:

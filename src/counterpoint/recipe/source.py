@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from counterpoint.config import RECIPE_MODULE, name_of
+from counterpoint.config import RECIPE_MODULE, installed, name_of, others
 from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.recipe.change import change
 from counterpoint.recipe.recipe import Recipe, declared_in
@@ -19,7 +19,7 @@ from counterpoint.shipped import shipped_recipes
 from counterpoint.suggestion import suggestion
 from counterpoint.typed import MISFIT, fitted, shown
 
-__all__ = ["load_recipe", "parts_of_file", "variants_of"]
+__all__ = ["load_recipe", "parts_to_install", "variants_of"]
 
 RECIPE_FILE = "recipe.toml"
 
@@ -69,10 +69,10 @@ def load_recipe(source: str | Path) -> Recipe:
     )
 
 
-def parts_of_file(recipe: Recipe) -> list[str]:
-    """The classes of a recipe's model that the recipe's own file defines."""
+def parts_to_install(recipe: Recipe) -> list[str]:
+    """The classes of a recipe's model that are not ours, and that no installed package names as parts."""
     named = {name_of(type(part)) for _, part in declared_in(recipe.model)}
-    return sorted(name for name in named if name.startswith(RECIPE_MODULE))
+    return sorted(name for name in named if name in others() and installed(name) is None)
 
 
 def _variant(name: str, path: Path, variant: str) -> Recipe:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from counterpoint.index.codec import Codec
-from counterpoint.testing.rules import try_rules
+from counterpoint.testing.rules import making, try_rules
 
 __all__ = ["RULES", "check_codec"]
 
@@ -24,6 +24,7 @@ def check_codec(declare: Callable[[], Codec], draws: int = 12) -> None:
     Raises:
         AssertionError: naming the broken rule.
     """
+    making(declare, "lambda: MyCodec()")
     try_rules(RULES, declare, draws)
 
 
@@ -42,9 +43,11 @@ def writes_what_its_layout_says(codec: Codec, random: Random) -> None:
     assert arrays.keys() == layout.keys(), f"arrays {sorted(arrays)}, the layout says {sorted(layout)}"
     for name, (dtype, shape) in layout.items():
         assert arrays[name].dtype == dtype, f"{name} is of {arrays[name].dtype}, the layout says {dtype}"
-        assert arrays[name].shape == (len(rows), *shape), f"{name} has the shape {arrays[name].shape}"
+        wanted = (len(rows), *shape)
+        assert arrays[name].shape == wanted, f"{name} has the shape {arrays[name].shape}, not {wanted}"
     decoded = codec.decode(arrays, rows.shape[1])
-    assert decoded.dtype == np.float32 and decoded.shape == rows.shape, "decoded: wrong type or shape"
+    found, wanted = (f"{each.dtype} of {each.shape}" for each in (decoded, rows))
+    assert found == wanted, f"`decode` gives {found}, not {wanted}"
 
 
 def codes_each_row_by_itself(codec: Codec, random: Random) -> None:

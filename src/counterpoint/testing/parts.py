@@ -28,11 +28,14 @@ def check_part(cls: type[Part], arguments: Mapping[str, Any] | None = None) -> N
 
     Raises:
         AssertionError: naming the broken rule.
+        TypeError: it is no class of parts.
 
     Example:
         >>> from counterpoint.transform import Normalise
         >>> check_part(Normalise)
     """
+    if not (isinstance(cls, type) and issubclass(cls, Part)):
+        raise TypeError(f"expected a class derived from Part, found {cls!r}")
     given = dict(arguments or {})
     for rule in RULES:
         with TemporaryDirectory() as folder:

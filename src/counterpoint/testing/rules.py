@@ -35,10 +35,11 @@ def broken_rule(cls: type, where: str, rule: Callable[..., None], error: Excepti
 
 
 def making(declare: object, example: str) -> None:
-    """Refuse a finished part where a function that makes one is expected: rules change what they check.
+    """Refuse a finished object where a function that makes one is expected: rules change what they check.
 
     Raises:
-        TypeError: it is a part.
+        TypeError: it is a part, or cannot be called.
     """
-    if isinstance(declare, Part):
-        raise TypeError(f"expected a function that makes a part, found one; write {example}")
+    if isinstance(declare, Part) or not callable(declare):
+        found = type(declare).__name__
+        raise TypeError(f"expected a function that makes one, found a finished {found}; write {example}")

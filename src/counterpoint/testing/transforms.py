@@ -46,8 +46,18 @@ def fits_in_one_way(transform: Transform, _: Random) -> None:
     assert transform.fit([rows]) is transform, "`fit` does not return self"
     assert again.fit(iter(rows.split(30))) is again, "`fit` does not return self"
     found = mapped(transform, texts())
-    assert_close(found.values, mapped(again, texts()).values)
+    same = "vectors depend on the batches; rows can be read only once"
+    assert_close(found.values, mapped(again, texts()).values, msg=lambda said: f"{same}: {said}")
     assert torch.equal(found.values, mapped(transform, texts()).values)
+
+
+def forgets_an_earlier_fit(transform: Transform, _: Random) -> None:
+    """A second `fit` starts anew."""
+    again = Part.from_dict(transform.to_dict())
+    assert isinstance(again, Transform)
+    transform.fit([3 * some_rows() + 7])
+    found, wanted = (mapped(each.fit([some_rows()]), texts()).values for each in (transform, again))
+    assert torch.equal(found, wanted), "vectors differ from those of a transform that was fitted once"
 
 
 def ignores_padding(transform: Transform, _: Random) -> None:
@@ -99,7 +109,8 @@ def survives_saving(transform: Transform, _: Random) -> None:
         transform.save(Path(folder) / "transform")
         again = Part.load(Path(folder) / "transform")
     assert isinstance(again, Transform) and again.fingerprint() == transform.fingerprint()
-    assert torch.equal(mapped(again, texts()).values, mapped(transform, texts()).values)
+    same = torch.equal(mapped(again, texts()).values, mapped(transform, texts()).values)
+    assert same, "it maps in another way after loading"
 
 
 def takes_no_rows(transform: Transform, _: Random) -> None:
@@ -112,6 +123,7 @@ def takes_no_rows(transform: Transform, _: Random) -> None:
 
 RULES = (
     fits_in_one_way,
+    forgets_an_earlier_fit,
     ignores_padding,
     keeps_places_ids_and_type,
     maps_each_row_alone,

@@ -9,10 +9,11 @@ from counterpoint.transform.glow import Glow
 from counterpoint.transform.moments import Moments
 from counterpoint.transform.nice import Nice
 from counterpoint.transform.normalise import Normalise
-from counterpoint.transform.transform import Transform
+from counterpoint.transform.transform import FittedTransform, Transform
 from counterpoint.transform.whitening import Whitening
 
 __all__ = [
+    "FittedTransform",
     "Flow",
     "FlowBits",
     "FlowTraining",
