@@ -28,7 +28,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ArtifactError(str(error), path=path) from error
+        raise ArtifactError("; ".join(error.faults), path=path) from error
     except ArtifactError as error:
         if error.path is None:
             raise ArtifactError(str(error), path=path) from error

@@ -24,10 +24,10 @@ from counterpoint.learn.checkpoint import Checkpoint
 from counterpoint.learn.scorer_to_search import scorer_to_search, searched_otherwise
 from counterpoint.loading import load_model
 from counterpoint.model import Model
-from counterpoint.score import Dot, MaxSim, Mix, ZScore
+from counterpoint.score import Dot, MaxSim, Mix, Scorer, ZScore
 from counterpoint.search import Searcher
 from counterpoint.transform import Normalise, Whitening
-from counterpoint.types import Document
+from counterpoint.types import Document, Explanation
 from counterpoint.vectors import Vectors
 
 
@@ -309,6 +309,22 @@ def test_fixed_weights_that_the_search_does_not_share_are_said(tiny_bert_folder)
     assert told({"mean": 1.0, "tokens": 1.0}, scale="ceiling") == ""
     assert told({"tokens": 1.0}, 8 * MaxSim("tokens")) == ""  # a factor of all scores changes no order
     assert searched_otherwise(scorer, declared(tiny_bert_folder)) == ""
+
+
+class Largest(Scorer):
+    """A scorer that no index knows."""
+
+    def forward(self, q, d):
+        return q["mean"].values.flatten(1) @ d["mean"].values.flatten(1).mT
+
+    def explain(self, q, d):
+        return Explanation("largest", self(q, d).item())
+
+
+def test_a_scorer_that_no_index_knows_is_said(tiny_bert_folder):
+    model = declared(tiny_bert_folder)
+    for scorer in (Largest(), Dot("mean") + 2 * Largest()):
+        assert "an index cannot compute Largest; a search ranks by" in searched_otherwise(scorer, model)
 
 
 def test_training_warns_that_its_scorer_weighs_otherwise(tiny_bert_folder, tmp_path):

@@ -44,7 +44,7 @@ def scorer_to_search(scorer: Scorer, model: Model) -> tuple[bool, str] | None:
 
 
 def searched_otherwise(scorer: Scorer, model: Model) -> str:
-    """A sentence that says how the fixed weights of several sets differ from those of the search; "" if not.
+    """A sentence that says how a scorer without learnt weights ranks otherwise than a search; "" if not.
 
     Only ratios count. Weights of searches that scale the parts cannot be compared.
     """
@@ -52,7 +52,8 @@ def searched_otherwise(scorer: Scorer, model: Model) -> str:
     ours: dict[str, float] = {}
     for leaf, weight in leaves:
         if not isinstance(leaf, Dot | MaxSim):
-            return ""
+            name = type(leaf).__name__
+            return f"an index cannot compute {name}; a search ranks by the model's search settings instead"
         ours[leaf.on] = ours.get(leaf.on, 0.0) + weight
     theirs = {on: said.get("weights", {}).get(on, 0.0) for on in ours}
     first = next(iter(ours))

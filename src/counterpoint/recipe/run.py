@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from counterpoint.errors import ConfigError, CounterpointError
+from counterpoint.errors import ConfigError
 from counterpoint.learn.job import Job, Reporter
 from counterpoint.learn.start import Start
 from counterpoint.recipe.check import check, check_data
@@ -69,7 +69,7 @@ def run_recipe(
     )
     try:
         model = train_job(job, resume=resume, reporter=reporter)
-    except CounterpointError:
+    except Exception:  # of ours, or of a class of the user
         if is_first_process() and not resume:
             leave_no_trace(folder)
         raise
