@@ -126,10 +126,10 @@ def test_a_part_that_only_its_file_defines_is_noted_before_training(
     )
     told = "the model has recipe_own:MyMean, which no installed package names as a part; other commands"
     assert told in call("recipe", "check", recipe)[2]
-    code, _, err = call(
+    code, out, err = call(
         "train", recipe, "--data", learnable, "-o", tmp_path / "run", "--set", "stages.0.steps=1"
     )
-    assert code == 0 and told in err
+    assert code == 0 and told in err and "Install its own classes, then use it:" in out
 
 
 def test_a_loss_without_a_gradient_is_told(call, learnable, tiny_bert_folder, tmp_path):

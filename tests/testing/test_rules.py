@@ -306,7 +306,7 @@ class Adds(FittedTransform):
         return self
 
     def forward(self, vectors):
-        self._check_fitted(vectors.values.shape[2])
+        self.check_fitted(vectors.values.shape[2])
         values = vectors.values - (self.sum_ / self.count_).to(vectors.values.dtype)
         return vectors.with_values(values.masked_fill(~vectors.mask[:, :, None], 0))
 

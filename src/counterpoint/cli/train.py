@@ -182,5 +182,6 @@ def _text(recipe: Recipe, result: Mapping[str, Any], source: str) -> str:
     use = f"counterpoint index {source} -o my-index --model {model}"
     if isinstance(recipe.model, InteractiveEncoder):
         use = f"counterpoint rerank {source} --run first.trec --model {model} -o reranked.trec"
-    lines += [f"The model is in {result['model']} ({result['seconds']:,} s). Use it:", use]
+    then = "Install its own classes, then use it:" if own_parts(recipe) else "Use it:"
+    lines += [f"The model is in {result['model']} ({result['seconds']:,} s). {then}", use]
     return "\n".join(map(escaped, lines))

@@ -183,7 +183,7 @@ class Flow(FittedTransform):
 
     def forward(self, vectors: Vectors) -> Vectors:
         """The latent rows, in the input's type."""
-        self._check_fitted(vectors.values.shape[2])
+        self.check_fitted(vectors.values.shape[2])
         real = vectors.mask & (vectors.values != 0).any(-1)
         layers = (tensor for tensor in self.buffers() if tensor.is_floating_point())
         x = vectors.values[real].to(next(layers).dtype)

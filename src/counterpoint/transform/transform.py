@@ -46,7 +46,13 @@ class FittedTransform(Transform):
     dim: int
     count_: Tensor
 
-    def _check_fitted(self, dim: int | None = None) -> None:
+    def check_fitted(self, dim: int | None = None) -> None:
+        """Refuse to be used before `fit`, and vectors of another length.
+
+        Raises:
+            NotFittedError: nothing has been fitted.
+            ShapeError: `dim` is not the number of components that it was fitted on.
+        """
         if not self.is_set_up or not self.count_:
             raise NotFittedError(
                 f"{type(self).__name__} has seen no vectors yet; call fit(rows) or load a fitted one"

@@ -78,7 +78,7 @@ class Whitening(FittedTransform):
     @property
     def kept(self) -> int:
         """Number of directions that were not dropped."""
-        self._check_fitted()
+        self.check_fitted()
         return int(self.matrix_.any(0).sum())
 
     def out_dim(self, in_dim: int) -> int:
@@ -114,7 +114,7 @@ class Whitening(FittedTransform):
             ShapeError: rows of another length.
             DataError: components that are not finite, or no rows.
         """
-        self._check_fitted()
+        self.check_fitted()
         if not self.centre:
             raise ConfigError("Whitening: centre is False, so there is no mean to replace")
         moments = Moments(self.dim)
@@ -127,7 +127,7 @@ class Whitening(FittedTransform):
 
     def forward(self, vectors: Vectors) -> Vectors:
         """The whitened rows, in the input's type."""
-        self._check_fitted(vectors.values.shape[2])
+        self.check_fitted(vectors.values.shape[2])
         dtype = torch.promote_types(vectors.values.dtype, torch.float32)
         mean, matrix = self.mean_.to(dtype), self.matrix_.to(dtype)
         rows, real = vectors.values.flatten(0, 1), vectors.mask.flatten()
