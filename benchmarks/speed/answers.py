@@ -1,7 +1,7 @@
 """How long an index takes to open and to answer, as a program uses it.
 
     OMP_NUM_THREADS=1 python benchmarks/speed/answers.py INDEX DATA [--split test] [--queries 200]
-        [--json FILE]
+        [--backend auto] [--json FILE]
 
 INDEX is an index of DATA, a collection in BEIR layout. Printed are bytes a document with all files, CPU
 milliseconds of opening and of the first answer, p50 and p95 of CPU and wall milliseconds of an answer with
@@ -31,11 +31,12 @@ def main() -> None:
     parser.add_argument("data")
     parser.add_argument("--split", default="test")
     parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--backend", default="auto")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     texts = list(open_collection(options.data).queries(options.split).values())[: options.queries + WARM]
     compile_all()
-    opening, notes = timed(lambda: cp.open(options.index, cached=len(texts)))
+    opening, notes = timed(lambda: cp.open(options.index, backend=options.backend, cached=len(texts)))
     first, _ = timed(lambda: notes.search(texts[0]))
     for text in texts[1:WARM]:
         notes.search(text)
