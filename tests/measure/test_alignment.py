@@ -257,3 +257,9 @@ def test_rows_that_differ_by_rounding_coincide_however_close_all_of_them_are():
     found = divergence(rows, moved)
     assert found.kl is None and found.coincident == 50
     assert divergence(rows, rows + rng.normal(size=rows.shape) * 1e-3).coincident == 0
+
+
+@pytest.mark.parametrize("measure", [participation_ratio, entropy_rank, first_share])
+def test_rows_are_no_variances(measure):
+    with pytest.raises(ShapeError, match=r"expected variances.* of 2 dimensions; use spectrum\(rows\)"):
+        measure(np.ones((3, 2)))

@@ -191,7 +191,12 @@ def spectrum(x: Rows) -> Variances:
 
 
 def participation_ratio(variances: Variances) -> float:
-    """An effective rank: (Σλ)² / Σλ², which is k for k equal variances; 0 if nothing varies."""
+    """An effective rank: (Σλ)² / Σλ², which is k for k equal variances; 0 if nothing varies.
+
+    Raises:
+        ShapeError: rows instead of their variances (`spectrum`).
+    """
+    variances = _one_dimensional(variances)
     total = np.square(variances).sum()
     return float(variances.sum() ** 2 / total) if total else 0.0
 
@@ -200,16 +205,32 @@ def entropy_rank(variances: Variances) -> float:
     """An effective rank that is more sensitive to small variances: exp(−Σ p ln p) with p = √λ / Σ√λ.
 
     (Roy & Vetterli 2007, "The effective rank".) It is k for k equal variances, and 0 if nothing varies.
+
+    Raises:
+        ShapeError: rows instead of their variances (`spectrum`).
     """
-    scales = np.sqrt(variances)
+    scales = np.sqrt(_one_dimensional(variances))
     shares = scales[scales > 0] / scales.sum() if scales.any() else scales[:0]
     return float(np.exp(-(shares * np.log(shares)).sum())) if len(shares) else 0.0
 
 
 def first_share(variances: Variances) -> float:
-    """The share of the variance in the first direction, λ₁/Σλ; 1 if nothing varies."""
+    """The share of the variance in the first direction, λ₁/Σλ; 1 if nothing varies.
+
+    Raises:
+        ShapeError: rows instead of their variances (`spectrum`).
+    """
+    variances = _one_dimensional(variances)
     total = variances.sum()
     return float(variances.max() / total) if total else 1.0
+
+
+def _one_dimensional(variances: Variances) -> Variances:
+    if variances.ndim != 1:
+        raise ShapeError(
+            f"expected variances, found an array of {variances.ndim} dimensions; use spectrum(rows)"
+        )
+    return variances
 
 
 def distinct_texts(texts: Iterable[str]) -> list[str]:
