@@ -50,10 +50,11 @@ class Declared:
 
     @classmethod
     def parameters_of(cls) -> Mapping[str, inspect.Parameter]:
-        """The constructor's arguments by name."""
+        """The constructor's arguments by name. A class without a constructor has none."""
         found = dict(inspect.signature(cls.__init__).parameters)
         found.pop("self")
-        return found
+        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)  # torch's Module has both
+        return {name: parameter for name, parameter in found.items() if parameter.kind not in several}
 
     def to_dict(self, *, provenance: bool = True, defaults: bool = False) -> dict[str, Any]:
         """The object as plain data: its class, and every argument that differs from its default.
@@ -276,7 +277,10 @@ def installed(name: str) -> Any:
                 found = point.load()
             except Exception as error:  # whatever their code may raise
                 why = f"{type(error).__name__}: {error}"
-                raise ArtifactError(f"the part {point.value!r} cannot be imported: {why}") from error
+                raise ArtifactError(
+                    f"the part {point.value!r}, which an installed package names under {PARTS}, cannot be "
+                    f"imported: {why}"
+                ) from error
             if point.value == name or (isinstance(found, type) and name_of(found) == name):
                 return found
     return None

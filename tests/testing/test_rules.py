@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from counterpoint.encode import Head, Linear, Mean
+from counterpoint.errors import ConfigError
 from counterpoint.index.codec import Codec
 from counterpoint.learn import Contrastive, Loss, MarginMSE
 from counterpoint.part import Part
@@ -17,7 +18,7 @@ from counterpoint.testing import (
     check_scorer,
     check_transform,
 )
-from counterpoint.transform import FittedTransform, Normalise, Whitening
+from counterpoint.transform import FittedTransform, Normalise, Transform, Whitening
 from counterpoint.types import Explanation
 from counterpoint.vectors import Vectors
 
@@ -86,6 +87,8 @@ class WrongLoss(Loss):
         self.fault = fault
 
     def forward(self, step):
+        if self.fault == "number":
+            return 1.0
         if self.fault == "infinite":
             return step.scores.exp().exp().sum()
         if self.fault == "order":
@@ -268,7 +271,10 @@ class Several(Head):
     ("declare", "words"),
     [
         (lambda: WrongHead("tensor"), "WrongHead returns a Tensor; return Vectors"),
-        (lambda: WrongHead("components"), "vectors of 10 components, and its `dim` says 5; define `dim`"),
+        (
+            lambda: WrongHead("components"),
+            "vectors of 10 components, not 5; call `self.finish`, or define `dim`",
+        ),
         (lambda: WrongHead("rows"), "is pooled, and has 2 rows per text"),
         (lambda: WrongHead("infinite"), "makes_the_vectors_that_it_declares.*a component is not finite"),
         (lambda: WrongHead("padding"), "reads_each_text_alone.*alone has other vectors"),
@@ -309,6 +315,49 @@ class Adds(FittedTransform):
         self.check_fitted(vectors.values.shape[2])
         values = vectors.values - (self.sum_ / self.count_).to(vectors.values.dtype)
         return vectors.with_values(values.masked_fill(~vectors.mask[:, :, None], 0))
+
+
+class SignedRoot(Transform):
+    """A transform without arguments, and so without a constructor."""
+
+    def fit(self, rows):
+        return self
+
+    def forward(self, vectors):
+        values = vectors.values.masked_fill(~vectors.mask[:, :, None], 0)
+        return vectors.with_values(values.sign() * (values.abs() + 1).log())
+
+
+def test_a_part_without_arguments_needs_no_constructor():
+    check_part(SignedRoot)
+    check_transform(SignedRoot)
+
+
+class Careless(Adds):
+    """It maps vectors before it is fitted."""
+
+    def check_fitted(self, dim=None):
+        self.setup()
+
+
+class Unfinished(Head):
+    """It ignores `normalise`."""
+
+    pooled = True
+
+    def forward(self, hidden, tokens):
+        return Vectors(hidden[:, :1], tokens.attention[:, :1].bool())
+
+
+def test_what_is_forgotten_is_said():
+    with pytest.raises(AssertionError, match="rows are not of length 1; call `self.finish`"):
+        check_head(lambda: Unfinished(normalise=True))
+    with pytest.raises(AssertionError, match=r"mapped vectors before `fit`; call `self.check_fitted"):
+        check_transform(lambda: Careless(4, True))
+    with pytest.raises(AssertionError, match="the loss is a float, not a tensor"):
+        check_loss(lambda: WrongLoss("number"))
+    with pytest.raises(ConfigError, match=r'Text.needs is a text; write frozenset\({"negatives"}\)'):
+        type("Text", (Loss,), {"needs": "negatives"})
 
 
 def test_a_transform_that_keeps_an_earlier_fit_is_refused():

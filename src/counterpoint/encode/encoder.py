@@ -277,13 +277,10 @@ def _checked(name: str, head: Head, made: object) -> Vectors:
     if not isinstance(made, Vectors):
         wrong = f"returns a {type(made).__name__}; return Vectors(values, mask, ids)"
     elif not made.values.is_floating_point() or made.mask.dtype != torch.bool:
-        wrong = (
-            f"has values of {made.values.dtype} and a mask of {made.mask.dtype}; they must be floats and bool"
-        )
-    elif made.values.shape[2] != head.dim:
-        wrong = (
-            f"has vectors of {made.values.shape[2]} components, and its `dim` says {head.dim}; define `dim`"
-        )
+        kinds = f"{made.values.dtype} and a mask of {made.mask.dtype}"
+        wrong = f"has values of {kinds}; they must be floats and bool"
+    elif (dim := made.values.shape[2]) != head.dim:
+        wrong = f"has vectors of {dim} components, not {head.dim}; call `self.finish`, or define `dim`"
     elif head.pooled and made.values.shape[1] != 1:
         wrong = f"is pooled, and has {made.values.shape[1]} rows per text; return one, or leave out `pooled`"
     elif not head.pooled and made.ids is None:

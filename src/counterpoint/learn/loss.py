@@ -66,6 +66,8 @@ class Loss(Summand["Loss", "Objective"], Part, ABC):
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse an unknown name in `needs`: nothing would check it."""
         super().__init_subclass__(**more)
+        if isinstance(cls.needs, str):
+            raise ConfigError(f'{cls.__name__}.needs is a text; write frozenset({{"{cls.needs}"}})')
         if unknown := sorted(set(cls.needs) - set(get_args(Need))):
             known = ", ".join(get_args(Need))
             raise ConfigError(f"{cls.__name__}.needs: unknown {', '.join(unknown)}; there are {known}")

@@ -83,8 +83,12 @@ def _head_rows(graph: Graph, name: str, head: Head, states: str) -> str:
         case PerToken():
             return _finished(graph, head, states)
         case _:
-            why = "whose rows depend on hidden states" if hasattr(head, "routers") else "which has no graph"
-            raise CannotExport(f"{name!r} is a {type(head).__name__}, {why}")
+            why = (
+                "whose rows depend on hidden states"
+                if hasattr(head, "routers")
+                else "which has no ONNX graph"
+            )
+            raise CannotExport(f"{name!r} has the head {type(head).__name__}, {why}")
 
 
 def _finished(graph: Graph, head: Head, rows: str) -> str:
@@ -117,7 +121,7 @@ def _layer_rows(graph: Graph, layer: Layer, rows: str) -> str:
                 rows = _layer_rows(graph, one, rows)
             return rows
         case _:
-            raise CannotExport(f"it has a {type(layer).__name__}, which has no graph")
+            raise CannotExport(f"it has the layer {type(layer).__name__}, which has no ONNX graph")
 
 
 def _step_rows(graph: Graph, step: Transform, rows: str) -> str:
@@ -128,7 +132,7 @@ def _step_rows(graph: Graph, step: Transform, rows: str) -> str:
         case Whitening():
             return _whitened(graph, step, rows)
         case _:
-            raise CannotExport(f"it has a {type(step).__name__}, which has no graph")
+            raise CannotExport(f"it has the transform {type(step).__name__}, which has no ONNX graph")
 
 
 def _whitened(graph: Graph, step: Any, rows: str) -> str:

@@ -146,9 +146,11 @@ def describe_run(folder: Path) -> dict[str, Any]:
 
 def leave_no_trace(folder: Path) -> None:
     """Remove the folder of a run that ended before it learnt anything, so that it can be started again."""
-    if not any((folder / name).exists() for name in (METRICS, "checkpoints", "model")):
+    log = folder / METRICS
+    learnt = log.exists() and '"loss"' in log.read_text(encoding="utf-8")
+    if not learnt and not any((folder / name).exists() for name in ("checkpoints", "model")):
         remove_made(folder / "tensorboard", ("events.out.tfevents.*",))
-        remove_made(folder, (RECIPE_FILE, PROVENANCE, START_FILE))
+        remove_made(folder, (RECIPE_FILE, PROVENANCE, START_FILE, METRICS))
 
 
 def _results(log: Iterable[dict[str, Any]], measures: Sequence[str]) -> dict[str, dict[str, Any]]:

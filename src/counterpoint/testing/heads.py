@@ -48,6 +48,11 @@ def makes_the_vectors_that_it_declares(head: Head, _: Random) -> None:
     for side in SIDES:
         made = encoder(encoder.tokens(TEXTS, side))["made"].ragged()
         assert np.isfinite(made.values).all(), "a component is not finite"
+        lengths = np.linalg.norm(made.values, axis=1)
+        unit = np.isclose(lengths, 1, atol=1e-5) | (lengths == 0)
+        assert not head.normalise or unit.all(), (
+            "with `normalise`, rows are not of length 1; call `self.finish`"
+        )
         counts, spans = np.diff(made.offsets), encoder.spans(TEXTS, "made", side)
         told = [len(each) for each in spans]
         assert counts.tolist() == told, f"rows of {list(TEXTS)}: {counts.tolist()}, by `choice` {told}"
@@ -99,6 +104,7 @@ RULES = (
 
 def encoder_of(head: Head) -> Encoder:
     """An encoder of one set, `made`, with random weights that are always the same."""
+    assert isinstance(head, Head), f"a {type(head).__name__} is no Head"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return Encoder(_backbone(), {"made": head}).setup().eval()

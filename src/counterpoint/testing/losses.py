@@ -44,6 +44,7 @@ def is_a_finite_scalar(loss: Loss, random: Random) -> None:
     step = some_step(random, 1.0)
     step, leaves = _learning(replace(step, scores=step.scores * random.choice([1.0, 1e4])))
     found = loss(step)
+    assert isinstance(found, Tensor), f"the loss is a {type(found).__name__}, not a tensor"
     assert found.shape == () and torch.isfinite(found), f"the loss is {found}"
     assert found.requires_grad, "the loss has no gradient"
     found.backward()

@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from counterpoint.score import Scorer
 from counterpoint.testing.rules import making, try_rules
+from counterpoint.types import Explanation
 from counterpoint.vectors import Vectors
 
 __all__ = ["DIM", "RULES", "check_scorer", "vectors"]
@@ -72,6 +73,8 @@ def explains_by_leaves_that_sum(scorer: Scorer, random: Random) -> None:
     (q,), (d,) = some_texts(random, 1), some_texts(random, 1)
     queries, documents = representation([q], holes=True), representation([d], holes=True)
     explanation, score = scorer.explain(queries, documents), scorer(queries, documents).item()
+    kind = type(explanation).__name__
+    assert isinstance(explanation, Explanation), f"`explain` returns a {kind}; return an Explanation"
     assert explanation.score == score, f"the explanation says {explanation.score}, the score is {score}"
     total = sum(leaf.score for leaf in explanation.leaves())
     assert isclose(total, score, rel_tol=1e-6, abs_tol=1e-5), f"leaves sum to {total}, the score is {score}"

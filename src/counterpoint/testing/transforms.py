@@ -12,9 +12,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.testing import assert_close
 
+from counterpoint.errors import NotFittedError
 from counterpoint.part import Part
 from counterpoint.testing.rules import making, try_rules
-from counterpoint.transform import Transform
+from counterpoint.transform import FittedTransform, Transform
 from counterpoint.vectors import Vectors
 
 __all__ = ["DIM", "RULES", "check_transform"]
@@ -51,6 +52,18 @@ def fits_in_one_way(transform: Transform, _: Random) -> None:
     assert torch.equal(found.values, mapped(transform, texts()).values)
 
 
+def refuses_vectors_before_fit(transform: Transform, _: Random) -> None:
+    """A transform that learns maps nothing before `fit`; `check_fitted` refuses it."""
+    if not isinstance(transform, FittedTransform):
+        return
+    for made in (transform, transform.setup()):
+        try:
+            made(texts())
+        except NotFittedError:
+            continue
+        raise AssertionError("`forward` mapped vectors before `fit`; call `self.check_fitted(…)` in it")
+
+
 def forgets_an_earlier_fit(transform: Transform, _: Random) -> None:
     """A second `fit` starts anew."""
     again = Part.from_dict(transform.to_dict())
@@ -75,7 +88,8 @@ def keeps_places_ids_and_type(transform: Transform, _: Random) -> None:
     transform.fit([some_rows()])
     before = texts()
     after = mapped(transform, before)
-    assert torch.equal(before.mask, after.mask) and after.ids is before.ids
+    assert torch.equal(before.mask, after.mask), "the mask changed"
+    assert after.ids is before.ids, "the ids changed"
     for dtype in (torch.float64, torch.bfloat16):
         found = mapped(transform, before.with_values(before.values.to(dtype))).values.dtype
         assert found == dtype, f"vectors of {dtype} become {found}"
@@ -98,8 +112,9 @@ def passes_gradients(transform: Transform, _: Random) -> None:
     given = texts()
     values = given.values.requires_grad_()
     mapped(transform, given.with_values(values)).values.sum().backward()
-    assert values.grad is not None and torch.isfinite(values.grad).all()
-    assert values.grad[given.mask].any() and not values.grad[~given.mask].any()
+    assert values.grad is not None and values.grad[given.mask].any(), "no gradient reaches the rows"
+    assert torch.isfinite(values.grad).all(), "a gradient is not finite"
+    assert not values.grad[~given.mask].any(), "a gradient reaches padding"
 
 
 def survives_saving(transform: Transform, _: Random) -> None:
@@ -123,6 +138,7 @@ def takes_no_rows(transform: Transform, _: Random) -> None:
 
 RULES = (
     fits_in_one_way,
+    refuses_vectors_before_fit,
     forgets_an_earlier_fit,
     ignores_padding,
     keeps_places_ids_and_type,
