@@ -181,6 +181,20 @@ def test_a_run_that_fails_before_it_learns_leaves_nothing(begun, tmp_path, monke
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("error", [DataError("no"), AttributeError("a class of the user's own")])
+def test_an_evaluation_before_the_first_step_is_nothing_learnt(begun, tmp_path, monkeypatch, error):
+    recipe, training_data, _ = begun
+
+    def fail(job):
+        (job.folder / "metrics.jsonl").write_text('{"stage": "train", "step": 0, "nDCG@10": 0.5}\n')
+        raise error
+
+    monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(fail))
+    with pytest.raises(type(error)):
+        run_recipe(recipe, training_data, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_run_that_fails_later_keeps_what_it_has(begun, tmp_path, monkeypatch):
     recipe, training_data, _ = begun
 
