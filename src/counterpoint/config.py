@@ -252,6 +252,8 @@ def class_named(name: object) -> Any:
             "if it is your own, import its module before loading, or install a package that names it under "
             f"{PARTS} (there: {known})"
         )
+        if OURS.fullmatch(module):
+            remedy = f"{module} exports no such class"
         if module.startswith(RECIPE_MODULE):
             file = f"{module.removeprefix(RECIPE_MODULE)}.py"
             remedy = (

@@ -117,7 +117,7 @@ def test_parts_of_an_installed_package_and_their_failures(tmp_path, monkeypatch,
     monkeypatch.delitem(sys.modules, "theirs")  # so that the entry point has to be found
     assert class_named("theirs:Mine") is found
     with pytest.raises(
-        ArtifactError, match="'broken:Mine' cannot be imported: ModuleNotFoundError: .*no_such"
+        ArtifactError, match="'broken:Mine', which an .* cannot be imported: ModuleNotFoundError: .*no_such"
     ):
         class_named("broken.parts:Mine")
     with pytest.raises(ArtifactError, match=r"under counterpoint\.parts \(there: broken:Mine, theirs:Mine\)"):

@@ -364,3 +364,20 @@ def test_a_transform_that_keeps_an_earlier_fit_is_refused():
     check_transform(lambda: Adds(4, True))
     with pytest.raises(AssertionError, match="Adds breaks the rule 'forgets_an_earlier_fit'"):
         check_transform(lambda: Adds(4, False))
+
+
+class Layered(Part):
+    """It learns a layer whose name does not say so."""
+
+    def __init__(self, name: str = "layer"):
+        super().__init__()
+        self.name = name
+
+    def _allocate(self):
+        self.add_module(self.name, torch.nn.Linear(2, 1))
+
+
+def test_layers_are_learnt_state_too():
+    check_part(Layered, {"name": "layer_"})
+    with pytest.raises(AssertionError, match="'marks_what_it_learns': .* call them layer_"):
+        check_part(Layered)

@@ -58,9 +58,14 @@ def stores_its_arguments(cls: type[Part], arguments: Mapping[str, Any], folder: 
 
 
 def marks_what_it_learns(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
-    """Names of learnt state end in `_`."""
+    """Names of learnt state, layers of torch included, end in `_`."""
     part = cls(**arguments).setup()
     own = [*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)]
+    own += [
+        (name, child)
+        for name, child in part.named_children()
+        if not isinstance(child, Part) and name not in cls.parameters_of() and list(child.parameters())
+    ]
     plain = [name for name, _ in own if not name.endswith("_")]
     assert not plain, f"call them {', '.join(f'{name}_' for name in plain)}"
 
