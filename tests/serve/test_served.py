@@ -29,9 +29,8 @@ def test_an_export_encodes_in_the_thread_of_the_search(saved, serve):
     assert "counterpoint_encoded_together_count 0.0" in client.get("/metrics").text
 
 
-def test_torch_encodes_together(saved, serve, monkeypatch):
-    monkeypatch.setattr("counterpoint.library.stored._exported", lambda *given: None)
-    client = serve({"notes": saved})
+def test_torch_encodes_together(saved, serve):
+    client = serve({"notes": saved}, backend="torch")
     body = {"query": ["the quick fox", "lazy dog"]}
     assert len(client.post("/v1/indexes/notes/search", json=body).json()["answers"]) == 2
     assert "counterpoint_encoded_together_sum 2.0" in client.get("/metrics").text
