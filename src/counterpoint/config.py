@@ -24,6 +24,7 @@ __all__ = [
     "Setting",
     "class_named",
     "installed",
+    "is_ours",
     "name_of",
     "others",
     "plain",
@@ -234,7 +235,7 @@ def class_named(name: object) -> Any:
     if not isinstance(name, str) or name.count(":") != 1:
         raise ArtifactError(f"expected part = 'package:Class', found {name!r}")
     module, _, attribute = name.partition(":")
-    if OURS.fullmatch(module):
+    if is_ours(name):
         try:
             found = getattr(importlib.import_module(module), attribute, None)
         except ModuleNotFoundError:
@@ -252,7 +253,7 @@ def class_named(name: object) -> Any:
             "if it is your own, import its module before loading, or install a package that names it under "
             f"{PARTS} (there: {known})"
         )
-        if OURS.fullmatch(module):
+        if is_ours(name):
             remedy = f"{module} exports no such class"
         if module.startswith(RECIPE_MODULE):
             file = f"{module.removeprefix(RECIPE_MODULE)}.py"
@@ -288,9 +289,14 @@ def installed(name: str) -> Any:
     return None
 
 
+def is_ours(name: str) -> bool:
+    """Whether `package:Class` is in one of Counterpoint's packages."""
+    return OURS.fullmatch(name.partition(":")[0]) is not None
+
+
 def others() -> list[str]:
     """The names of all imported classes that are not Counterpoint's own."""
-    return sorted({name for cls in _subclasses(Declared) if not OURS.match(name := name_of(cls))})
+    return sorted({name for cls in _subclasses(Declared) if not is_ours(name := name_of(cls))})
 
 
 def unknown_argument(cls: type, name: str, known: Iterable[str]) -> str:

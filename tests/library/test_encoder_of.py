@@ -74,8 +74,16 @@ def test_what_cannot_be_exported_is_told_and_encoded_by_torch(tiny_bert_folder, 
         assert notes.search("fox")
         assert "Nice" in notes.info()["model"]["queries"]["why"]
     assert not list((tmp_path / "i").glob("models/*"))
-    with pytest.raises(ArtifactError, match="Nice"):
-        cp.open(tmp_path / "i", backend="onnx").search("fox")
+    for backend in ("onnx", "onnx-int8"):
+        with pytest.raises(ArtifactError, match="no export of queries: .*Nice"):
+            cp.open(tmp_path / "i", backend=backend).search("fox")
+
+
+def test_a_codec_that_does_not_exist_is_refused(tiny_bert_folder, tmp_path):
+    model = Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), {"mean": Mean()}))).setup()
+    with pytest.raises(ConfigError, match="codec must be auto, 1-bit, .*; found 'bf'"):
+        cp.index(DOCUMENTS, tmp_path / "i", model=model, codec="bf")
+    assert not (tmp_path / "i").exists()
 
 
 def test_8_bits_find_the_same_documents_and_their_explanations_sum(saved, call):
@@ -88,14 +96,6 @@ def test_8_bits_find_the_same_documents_and_their_explanations_sum(saved, call):
         assert [hit.explanation.score for hit in found] == pytest.approx(scores, abs=1e-5)
     code, out, _ = call("search", saved / "i", "the quick fox", "--backend", "onnx-int8", "--json")
     assert code == 0 and [hit["score"] for hit in json.loads(out)["hits"]] == pytest.approx(scores, abs=1e-6)
-
-
-@pytest.mark.parametrize("backend", ["onnx", "onnx-int8"])
-def test_an_index_without_an_export_has_neither(saved, backend):
-    found = Model(DualEncoder(Encoder(Transformer(str(saved / "model")), {"mean": Mean()}))).setup()
-    cp.index(DOCUMENTS, saved / "in memory", model=found).close()
-    with cp.open(saved / "i", found, backend=backend) as notes, pytest.raises(ArtifactError):
-        notes.search("fox")
 
 
 def test_a_backend_that_does_not_exist_is_refused(saved):

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from tests.encode.tiny import copy
+from tests.encode.tiny import copy, save_tiny_bert
 from tests.recipe.small import declared
 
 from counterpoint.encode import (
@@ -347,6 +347,20 @@ def test_a_model_that_is_loaded_is_no_recipe(tiny_bert_folder):
     recipe.model.setup()
     (fault,) = check(recipe)
     assert "recipe.model: is set up already" in fault
+
+
+def test_a_set_with_a_backbone_of_its_own_has_that_one_s_length(tiny_bert_folder, tmp_path):
+    other = save_tiny_bert(tmp_path / "other", dim=24)
+    both = Encoder(
+        Transformer(str(tiny_bert_folder)), {"mean": Mean()}, own={"mean": Transformer(str(other))}
+    )
+    for dim, faults in ((24, 0), (16, 1)):
+        made = {"model": Model(DualEncoder(both), {"mean": [Whitening(dim)]})}
+        found = check(declared(**made, **stages(train(), Fit("mean"))))
+        assert (
+            len([each for each in found if "Whitening takes 16 components, and the vectors have 24" in each])
+            == faults
+        )
 
 
 def test_a_backbone_on_disk_says_how_long_its_vectors_are(tiny_bert_folder):

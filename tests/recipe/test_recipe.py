@@ -4,11 +4,12 @@ import tomllib
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.recipe.small import declared, write_recipe
 
-from counterpoint.config import Declared, class_named
+from counterpoint.config import Declared, class_named, plain
 from counterpoint.encode import Transformer
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.learn import BM25Negatives, Contrastive, Fit, MarginMSE, NoImprovement, Orthogonality, Train
@@ -440,3 +441,23 @@ def test_a_run_with_a_class_that_is_not_imported_runs_no_code(tmp_path):
     (tmp_path / "recipe.toml").write_text(text)
     with pytest.raises(ConfigError, match="unknown part 'os:system'"):
         load_recipe(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (MarginMSE, r"found the class MarginMSE itself; write MarginMSE\(…\)"),
+        (torch.nn.Identity(), "found Identity; derive it from Loss, Scorer, Transform, Head or Part"),
+        (object(), "plain data or a declared object, found object$"),
+    ],
+)
+def test_what_cannot_be_declared_is_told_with_a_remedy(value, words):
+    with pytest.raises(ConfigError, match=words):
+        plain(value)
+
+
+def test_a_class_that_we_do_not_export_is_told():
+    with pytest.raises(
+        ArtifactError, match="unknown part 'counterpoint.encode:Attend'; counterpoint.encode exports no"
+    ):
+        class_named("counterpoint.encode:Attend")

@@ -142,7 +142,8 @@ class Transformer(Part):
         """
         if self.tokenizer_ is not None:
             return self.tokenizer_
-        return _read_tokenizer(*self._place()[:2]) if self._is_at_hand() else None
+        place = self._at_hand()
+        return None if place is None else _read_tokenizer(*place[:2])
 
     def dim_at_hand(self) -> int | None:
         """`dim`, read from the source's configuration; None if the source is a hub id or does not say it.
@@ -151,17 +152,16 @@ class Transformer(Part):
             ArtifactError: it cannot be read.
             MissingExtraError: the embedded model is not installed.
         """
-        config = self.config_
-        if config is None and self._is_at_hand():
-            config = _read_config(self._place()[0], None)
+        config, place = self.config_, self._at_hand() if self.config_ is None else None
+        if place is not None:
+            config = _read_config(place[0], None)
         dim = (config or {}).get("hidden_size")
         return dim if isinstance(dim, int) else None
 
-    def _is_at_hand(self) -> bool:
-        return self.source == MINILM or Path(self.source).expanduser().is_dir()
-
-    def _place(self) -> tuple[Path, Path | None, str | None]:
-        return _place(locate(self.source), self.side)
+    def _at_hand(self) -> tuple[Path, Path | None, str | None] | None:
+        """Where the source's files are; None if it is a hub id."""
+        known = self.source == MINILM or Path(self.source).expanduser().is_dir()
+        return _place(locate(self.source), self.side) if known else None
 
     @property
     def max_positions(self) -> int:

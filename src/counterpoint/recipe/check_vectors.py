@@ -110,7 +110,7 @@ def _size(encoder: DualEncoder, on: str) -> int | None:
     layer = cast(Layer, deepcopy(encoder.shared[on])) if on in encoder.shared else None
     try:
         if head.in_dim is None and not head.static:
-            head.in_dim = encoder.query.backbone.dim_at_hand()
+            head.in_dim = encoder.query.backbone_of(on).dim_at_hand()
         if head.projection is not None and head.in_dim is not None:
             head.projection.fill(head.in_dim)
         if layer is not None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from counterpoint.config import RECIPE_MODULE, installed, name_of, others
+from counterpoint.config import RECIPE_MODULE, installed, is_ours, name_of
 from counterpoint.errors import ConfigError, CounterpointError
 from counterpoint.recipe.change import change
 from counterpoint.recipe.recipe import Recipe, declared_in
@@ -72,7 +72,7 @@ def load_recipe(source: str | Path) -> Recipe:
 def parts_to_install(recipe: Recipe) -> list[str]:
     """The classes of a recipe's model that are not ours, and that no installed package names as parts."""
     named = {name_of(type(part)) for _, part in declared_in(recipe.model)}
-    return sorted(name for name in named if name in others() and installed(name) is None)
+    return sorted(name for name in named if not is_ours(name) and installed(name) is None)
 
 
 def _variant(name: str, path: Path, variant: str) -> Recipe:
