@@ -19,6 +19,7 @@ __all__ = [
     "LANES",
     "LONG",
     "SHORTS",
+    "VBMI",
     "VNNI",
     "WORD",
     "X86",
@@ -39,18 +40,18 @@ SHORTS = ir.VectorType(ir.IntType(16), LANES)
 INTS, FLOATS = (ir.VectorType(kind, LANES) for kind in (WORD, ir.FloatType()))
 
 
-def _has_vnni() -> bool:
-    """Whether numba compiles for a processor with AVX-512 VNNI.
+def _compiles_for(feature: str) -> bool:
+    """Whether numba compiles for a processor with a feature, by LLVM's name.
 
     Its settings may name another processor; on some, and with `NUMBA_ENABLE_AVX=0`, it does without AVX.
     """
     name, features = (getattr(config, key) for key in ("CPU_NAME", "CPU_FEATURES"))
     if features is None:
         features = "" if name else get_host_cpu_features()
-    return "+avx512vnni" in features.split(",")
+    return f"+{feature}" in features.split(",")
 
 
-VNNI = _has_vnni()
+VNNI, VBMI = (_compiles_for(f"avx512{name}") for name in ("vnni", "vbmi"))
 X86 = llvm.get_process_triple().startswith(("x86_64", "i686", "amd64"))
 
 

@@ -13,7 +13,18 @@ from llvmlite import ir
 
 from counterpoint.index.compiled.machine import INTS, LANES, LONG, VNNI, WORD, X86, number
 
-__all__ = ["added_up", "added_up_four", "in_pairs", "multiplied", "summed"]
+__all__ = [
+    "PAIRS",
+    "WORDS",
+    "added_up",
+    "added_up_four",
+    "by_vnni",
+    "chosen",
+    "in_pairs",
+    "multiplied",
+    "summed",
+    "unpacked",
+]
 
 WIDENED = ir.VectorType(ir.IntType(16), 2 * LANES)  # half of 64 bytes, as numbers of 16 bits
 AT_ONCE = 8  # numbers of 16 bits that SSE2 multiplies
@@ -59,11 +70,11 @@ def pairs_x86(builder: Any, one: Any, other: Any) -> Any:
     instruction = builder.module.declare_intrinsic("llvm.x86.sse2.pmadd.wd", fnty=kind)
     found = []
     for at in range(0, WIDENED.count, AT_ONCE):
-        sides = (_chosen(builder, each, each, range(at, at + AT_ONCE)) for each in (one, other))
+        sides = (chosen(builder, each, each, range(at, at + AT_ONCE)) for each in (one, other))
         found.append(builder.call(instruction, list(sides)))
     while len(found) > 1:
         joined = range(2 * found[0].type.count)
-        found = [_chosen(builder, *found[i : i + 2], joined) for i in range(0, len(found), 2)]
+        found = [chosen(builder, *found[i : i + 2], joined) for i in range(0, len(found), 2)]
     return found[0]
 
 
@@ -102,13 +113,13 @@ def added_up_four(builder: Any, totals: list[Any]) -> Any:
     both = _added(builder, first, second, PAIRS)
     for lanes in (8, 4):
         halves = (range(lanes), range(lanes, 2 * lanes))
-        both = builder.add(*(_chosen(builder, both, both, half) for half in halves))
+        both = builder.add(*(chosen(builder, both, both, half) for half in halves))
     return both
 
 
 def in_pairs(builder: Any, one: Any, other: Any) -> Any:
     """Sixteen sums of neighbouring lanes, eight of each vector."""
-    evens, odds = (_chosen(builder, one, other, range(side, 2 * LANES, 2)) for side in range(2))
+    evens, odds = (chosen(builder, one, other, range(side, 2 * LANES, 2)) for side in range(2))
     return builder.add(evens, odds)
 
 
@@ -117,16 +128,19 @@ WORDS, PAIRS = 1, 2  # lanes that stay together
 
 def _added(builder: Any, one: Any, other: Any, together: int) -> Any:
     """Add the lanes of each group of four, in pairs; the sums of `one` and of `other` alternate."""
-    found = []
-    for half in range(2):  # as AVX's unpack instructions
-        at = [4 * group + 2 * half + i for group in range(LANES // 4) for i in range(2)]
-        pairs = [at[i : i + together] for i in range(0, len(at), together)]
-        lanes = [lane for pair in pairs for lane in (*pair, *(LANES + each for each in pair))]
-        found.append(_chosen(builder, one, other, lanes))
-    return builder.add(*found)
+    return builder.add(*(unpacked(builder, (one, other), half, together) for half in range(2)))
 
 
-def _chosen(builder: Any, one: Any, other: Any, lanes: Iterable[int]) -> Any:
+def unpacked(builder: Any, both: tuple[Any, Any], half: int, together: int) -> Any:
+    """The first or the second half of each group of four lanes, of two vectors in turn, as AVX's unpack does."""
+    at = [4 * group + 2 * half + i for group in range(LANES // 4) for i in range(2)]
+    pairs = [at[i : i + together] for i in range(0, len(at), together)]
+    return chosen(
+        builder, *both, [lane for pair in pairs for lane in (*pair, *(LANES + each for each in pair))]
+    )
+
+
+def chosen(builder: Any, one: Any, other: Any, lanes: Iterable[int]) -> Any:
     """Some lanes of two vectors; those of the second are counted on from the first."""
     mask = ir.Constant(ir.VectorType(WORD, len(list(lanes))), list(lanes))
     return builder.shuffle_vector(one, other, mask)

@@ -11,18 +11,21 @@ from numba import njit, types
 from counterpoint.index.compiled.machine import (
     BYTE,
     INTS,
+    LANES,
     LONG,
+    VBMI,
     given,
     instruction,
     loaded,
     number,
     place_of,
 )
+from counterpoint.index.compiled.nibbles import CHUNK, by_nibbles, tables_of
 from counterpoint.index.compiled.products import added_up_four, multiplied, summed
 
 __all__ = ["sketched_rows"]
 
-# Imported code: f272c83c. numba compiles anew when this file changes, but not when that does.
+# Imported code: 685bef3c. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
@@ -88,7 +91,7 @@ def _spaced(query, width):
 
 
 @njit(nogil=True, cache=True)
-def _tables(query, width):
+def _byte_tables(query, width):
     """For every byte of a row, the sum for each of its values."""
     sums = np.zeros((width, 256), np.int16)
     for at in range(width):
@@ -139,15 +142,20 @@ def sketched_rows(query, signs, factors):
     wide = shifted.view(np.float32)
     for value in integers:
         total += np.int32(value)
-    fits = width >= 8 and count >= ROWS
-    spaced, tables = _spaced(integers, width if fits else 0), _tables(integers, 0 if fits else width)
+    least = LANES if VBMI and width >= CHUNK and count >= LANES else ROWS
+    wide_enough = width >= 8 and count >= ROWS
+    nibbles = tables_of(integers, width if least == LANES else 0)
+    spaced = _spaced(integers, width if wide_enough and least == ROWS else 0)
+    tables = _byte_tables(integers, 0 if wide_enough else width)
     for first in range(0, count, BLOCK):
-        start = min(first, max(0, count - ROWS))  # a last block of fewer rows overlaps the one before
+        start = min(first, max(0, count - least))  # a last block of fewer rows overlaps the one before
         some = min(BLOCK, count - start)
-        if fits:
-            _by_vectors(spaced, signs, sums, start, some)
-        else:
+        if not wide_enough:
             _by_tables(tables, signs, sums, start, some)
+        elif least == ROWS:
+            _by_vectors(spaced, signs, sums, start, some)
+        elif VBMI:
+            by_nibbles(nibbles, signs, sums, start, some)
         for at in range(np.uint64(some)):
             shifted[at] = np.uint32(factors[np.uint64(start) + at]) << np.uint32(13)
         for at in range(np.uint64(some)):
