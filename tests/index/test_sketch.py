@@ -91,7 +91,7 @@ def test_a_segment_that_has_none_is_compared_as_it_is(tmp_path):
 @settings(deadline=None, max_examples=50)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    dim=st.integers(1, 200),
+    dim=st.one_of(st.integers(1, 200), st.integers(260, 400)),
     count=st.one_of(st.integers(0, 40), st.integers(1020, 1032), st.integers(2044, 2056)),
 )
 def test_compiled_bounds_are_those_of_loops(seed, dim, count):

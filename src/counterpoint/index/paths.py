@@ -100,6 +100,7 @@ def described() -> dict[str, str]:
     """The kernels that compute integer scores on this machine, for `info --hardware`."""
     if _loaded() is None:
         return {"kernel": "numpy"}
-    from counterpoint.index.compiled.machine import VNNI
+    from counterpoint.index.compiled.machine import VBMI, VNNI
 
-    return {"kernel": "compiled, AVX-512 VNNI" if VNNI else "compiled, portable"}
+    used = [name for name, there in (("VNNI", VNNI), ("VBMI", VBMI)) if there]
+    return {"kernel": f"compiled, AVX-512 {' and '.join(used)}" if used else "compiled, portable"}

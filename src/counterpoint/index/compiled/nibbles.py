@@ -17,7 +17,7 @@ from counterpoint.index.compiled.products import PAIRS, WORDS, by_vnni, chosen, 
 
 __all__ = ["CHUNK", "by_nibbles", "tables_of"]
 
-# Imported code: 0a2d21f1. numba compiles anew when this file changes, but not when that does.
+# Imported code: f8a216f0. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row
 EACH = 4  # bytes that share a table
@@ -34,7 +34,7 @@ def _looked_up(builder: Any, tables: Any, which: int, places: Any) -> Any:
 
 
 def _by_words(builder: Any, rows: list[Any]) -> list[Any]:
-    """From a chunk of each of sixteen rows, four vectors: all first words, all second ones, …"""
+    """Turn a chunk of each of sixteen rows into four vectors: all first words, all second ones, and so on."""
     joined = []
     for first in range(4):  # every fourth row, so that the words end up in the order of the rows
         halves = [chosen(builder, rows[i], rows[i + 4], range(8)) for i in (first, first + 8)]

@@ -132,7 +132,7 @@ def _added(builder: Any, one: Any, other: Any, together: int) -> Any:
 
 
 def unpacked(builder: Any, both: tuple[Any, Any], half: int, together: int) -> Any:
-    """The first or the second half of each group of four lanes, of two vectors in turn, as AVX's unpack does."""
+    """Half of each group of four lanes, of two vectors in turn, as AVX's unpack instructions."""
     at = [4 * group + 2 * half + i for group in range(LANES // 4) for i in range(2)]
     pairs = [at[i : i + together] for i in range(0, len(at), together)]
     return chosen(

@@ -22,7 +22,7 @@ from counterpoint.index.compiled.products import added_up, multiplied, summed
 
 __all__ = ["scan_int8", "scan_some"]
 
-# Imported code: 0a2d21f1. numba compiles anew when this file changes, but not when that does.
+# Imported code: f8a216f0. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 4 * LANES  # components multiplied at once
 AHEAD = 8  # rows that are prefetched

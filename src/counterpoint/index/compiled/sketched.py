@@ -25,7 +25,7 @@ from counterpoint.index.compiled.products import added_up_four, multiplied, summ
 
 __all__ = ["sketched_rows"]
 
-# Imported code: 685bef3c. numba compiles anew when this file changes, but not when that does.
+# Imported code: a6f4b508. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
@@ -142,19 +142,18 @@ def sketched_rows(query, signs, factors):
     wide = shifted.view(np.float32)
     for value in integers:
         total += np.int32(value)
-    least = LANES if VBMI and width >= CHUNK and count >= LANES else ROWS
-    wide_enough = width >= 8 and count >= ROWS
-    nibbles = tables_of(integers, width if least == LANES else 0)
-    spaced = _spaced(integers, width if wide_enough and least == ROWS else 0)
-    tables = _byte_tables(integers, 0 if wide_enough else width)
+    looked_up = VBMI and width >= CHUNK and count >= LANES
+    in_vectors = not looked_up and width >= 8 and count >= ROWS
+    nibbles, spaced = tables_of(integers, width * looked_up), _spaced(integers, width * in_vectors)
+    tables = _byte_tables(integers, 0 if looked_up or in_vectors else width)
     for first in range(0, count, BLOCK):
-        start = min(first, max(0, count - least))  # a last block of fewer rows overlaps the one before
+        start = min(first, max(0, count - LANES))  # a last block of fewer rows overlaps the one before
         some = min(BLOCK, count - start)
-        if not wide_enough:
-            _by_tables(tables, signs, sums, start, some)
-        elif least == ROWS:
+        if in_vectors:
             _by_vectors(spaced, signs, sums, start, some)
-        elif VBMI:
+        elif not looked_up:
+            _by_tables(tables, signs, sums, start, some)
+        elif VBMI:  # else this is not compiled, which would fail
             by_nibbles(nibbles, signs, sums, start, some)
         for at in range(np.uint64(some)):
             shifted[at] = np.uint32(factors[np.uint64(start) + at]) << np.uint32(13)
