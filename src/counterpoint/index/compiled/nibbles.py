@@ -38,7 +38,7 @@ def _by_words(builder: Any, rows: list[Any]) -> list[Any]:
     joined = []
     for first in range(4):  # every fourth row, so that the words end up in the order of the rows
         halves = [chosen(builder, rows[i], rows[i + 4], range(8)) for i in (first, first + 8)]
-        joined.append(chosen(builder, *halves, range(LANES)))
+        joined.append(chosen(builder, halves[0], halves[1], range(LANES)))
     found = []
     for half in range(2):
         pairs = [unpacked(builder, (joined[i], joined[i + 1]), half, WORDS) for i in (0, 2)]
