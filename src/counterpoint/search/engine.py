@@ -349,7 +349,8 @@ class Searcher:
         self, query: PreparedQuery, plan: Plan, found: Proposal, table: Float[np.ndarray, "c parts"]
     ) -> dict[str, float]:
         """The evidence of each part, from its scores of the candidates found."""
-        pool = table[np.isin(found.positions, found.pool)]
+        every = found.pool is found.positions  # if not more were asked for; then nothing is looked up
+        pool = table if every else table[np.isin(found.positions, found.pool)]
         parts = dict(zip(plan.weights, pool.T, strict=True))
         known = self.index.lexical.known(query.text) if LEXICAL in parts and self.index.lexical else 0.0
         several = (part for part in parts if part != LEXICAL and not self.index.layouts[part].pooled)
