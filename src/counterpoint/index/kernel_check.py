@@ -24,7 +24,7 @@ from counterpoint.index.signs import sketched
 
 __all__ = ["Kernels", "agrees"]
 
-DIMS = 101, 8  # a prime, for remainders; and one of those that are multiplied without any
+DIMS = 269, 101, 8  # primes, for remainders; and one of those that are multiplied without any
 ROWS = 120  # stored ones, so many that words have more than sixteen
 
 

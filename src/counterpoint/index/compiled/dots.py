@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import njit, types
 
 from counterpoint.index.codec import Rounded
 from counterpoint.index.compiled.machine import (
@@ -37,7 +37,7 @@ from counterpoint.index.compiled.machine import (
 )
 from counterpoint.index.compiled.products import multiplied
 
-__all__ = ["ROWS", "STEP", "asked_of", "dots", "raised", "tiles_of"]
+__all__ = ["ROWS", "STEP", "asked_of", "dots", "raised", "tiles_of", "total_of", "word_of"]
 
 ROWS = 8  # stored rows multiplied at a time, as independent sums
 STEP = 8  # components per iteration of the loop
@@ -155,3 +155,29 @@ def raised(typingctx: Any, query: Any, lane: Any, rows: Any, of_rows: Any, table
         return context.get_dummy_value()
 
     return types.void(query, lane, rows, of_rows, table, soon), codegen
+
+
+@njit(nogil=True, inline="always")
+def word_of(words, row):
+    """The word of a row; 0 if rows have none."""
+    size = words.shape[1]
+    if size == 0:
+        return np.uint64(0)
+    low = np.uint64(words[row, np.uint64(0)]) | np.uint64(words[row, np.uint64(1)]) << np.uint64(8)
+    if size == 2:
+        return low
+    high = np.uint64(words[row, np.uint64(2)]) | np.uint64(words[row, np.uint64(3)]) << np.uint64(8)
+    return low | high << np.uint64(16)
+
+
+@njit(nogil=True, inline="always")
+def total_of(best, centres, scales, count, floor):
+    """The score of a document, from the best similarities without its centre and the scales of the query."""
+    total = np.float32(0)
+    for m in range(count):
+        # Of all rows at once: adding a number and multiplying by one above 0 keep the order.
+        value = (best[m] + centres[m]) * scales[m]
+        if floor and value < 0:
+            value = np.float32(0)
+        total = value if m == 0 else total + value
+    return total + np.float32(0)  # no score is −0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
-from counterpoint.index.compiled.dots import ROWS, dots, raised
-from counterpoint.index.compiled.machine import LANES, given, prefetch
+from counterpoint.index.compiled.dots import ROWS, dots, raised, total_of, word_of
+from counterpoint.index.compiled.machine import LANES, VNNI, given, prefetch
+from counterpoint.index.compiled.one_bit import CHUNK, by_look_ups
 from counterpoint.index.compiled.unpacked import unpack
 
 __all__ = ["HALVES", "maxsim_bits", "products_of"]
 
-# Imported code: fcdadc56. numba compiles anew when this file changes, but not when that does.
+# Imported code: 70277a75. numba compiles anew when this file changes, but not when that does.
 
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 """Every float16 as float32, by its bits; numba does not support float16."""
@@ -29,19 +30,6 @@ QUERY = types.Tuple((given(types.int8, 2), given(types.int32, 1), FLOAT_1, types
 def _starts(bits, sums):
     """What to add to the products of levels, which `unpack` makes, to have those of integers."""
     return sums * np.int32(-128 if bits == 8 else 1 - 2**bits)
-
-
-@njit(nogil=True, inline="always")
-def _word(words, row):
-    """The word of a row; 0 if rows have none."""
-    size = words.shape[1]
-    if size == 0:
-        return np.uint64(0)
-    low = np.uint64(words[row, np.uint64(0)]) | np.uint64(words[row, np.uint64(1)]) << np.uint64(8)
-    if size == 2:
-        return low
-    high = np.uint64(words[row, np.uint64(2)]) | np.uint64(words[row, np.uint64(3)]) << np.uint64(8)
-    return low | high << np.uint64(16)
 
 
 @njit(types.float32[:, ::1](QUERY, BYTE_2, HALF_1, types.int64, FLOAT_1), nogil=True, cache=True)
@@ -110,6 +98,8 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
     tiles, sums, scales, count = query
     values, factors, words, bits = stored
     places, firsts, ends = where
+    if VNNI and bits == 1 and values.shape[1] >= CHUNK:
+        return by_look_ups(query, tables, stored, where, halves, floor)
     starts, flat, width = _starts(bits, sums), tiles.reshape(-1), np.uint64(tiles.shape[1] // LANES)
     lanes = np.uint64(len(sums))
     levels = np.zeros(ROWS * width, np.uint8)
@@ -137,20 +127,13 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
                 of_row[np.uint64(row)] = halves[factors[np.uint64(min(at + row, end))]]
             for row in range(ROWS if with_words else 0):
                 here = np.uint64(min(at + row, end))
-                bases[np.uint64(row)] = np.uint64(places[_word(words, here)]) * lanes
+                bases[np.uint64(row)] = np.uint64(places[word_of(words, here)]) * lanes
                 # Of a document that may not have been checked for damage, so any number.
-                following_word = _word(words, np.uint64(min(at + row + ROWS, last)))
+                following_word = word_of(words, np.uint64(min(at + row + ROWS, last)))
                 near = np.uint64(places[min(following_word, most)]) * lanes
                 for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
                     prefetch(of_words, near + lane)  # the table is larger than the nearest caches
             for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
                 raised(asked, lane, rows, of_rows, of_words, following)
-        total, centres = np.float32(0), tables[1][document]
-        for m in range(count):
-            # Of all rows at once: adding a number and multiplying by one above 0 keep the order.
-            value = (best[m] + centres[m]) * scales[m]
-            if floor and value < 0:
-                value = np.float32(0)
-            total = value if m == 0 else total + value
-        scores[document] = total + np.float32(0)  # no score is −0
+        scores[document] = total_of(best, tables[1][document], scales, count, floor)
     return scores

@@ -13,11 +13,12 @@ from llvmlite import ir
 from numba import njit, types
 
 from counterpoint.index.compiled.machine import BYTE, INTS, LANES, WORD, instruction, loaded, number, place_of
-from counterpoint.index.compiled.products import PAIRS, WORDS, by_vnni, chosen, summed, unpacked
+from counterpoint.index.compiled.products import by_vnni, summed
+from counterpoint.index.compiled.transposed import by_words
 
 __all__ = ["CHUNK", "by_nibbles", "tables_of"]
 
-# Imported code: f8a216f0. numba compiles anew when this file changes, but not when that does.
+# Imported code: 68ccc899. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row
 EACH = 4  # bytes that share a table
@@ -31,19 +32,6 @@ def _looked_up(builder: Any, tables: Any, which: int, places: Any) -> Any:
     look_up = builder.module.declare_intrinsic("llvm.x86.avx512.permvar.qi.512", fnty=kind)
     table = loaded(builder, builder.gep(tables, [number(which)]))
     return builder.bitcast(builder.call(look_up, [table, places]), INTS)
-
-
-def _by_words(builder: Any, rows: list[Any]) -> list[Any]:
-    """Turn a chunk of each of sixteen rows into four vectors: all first words, all second ones, and so on."""
-    joined = []
-    for first in range(4):  # every fourth row, so that the words end up in the order of the rows
-        halves = [chosen(builder, rows[i], rows[i + 4], range(8)) for i in (first, first + 8)]
-        joined.append(chosen(builder, halves[0], halves[1], range(LANES)))
-    found = []
-    for half in range(2):
-        pairs = [unpacked(builder, (joined[i], joined[i + 1]), half, WORDS) for i in (0, 2)]
-        found += [unpacked(builder, (pairs[0], pairs[1]), side, PAIRS) for side in range(2)]
-    return found
 
 
 @instruction
@@ -63,7 +51,7 @@ def _sixteen(typingctx: Any, signs: Any, first: Any, width: Any, tables: Any, su
             at = builder.select(builder.icmp_unsigned("<", at, last), at, last)
             places = [builder.bitcast(builder.gep(row, [at]), QUARTER.as_pointer()) for row in rows]
             tables = builder.gep(of_query, [builder.mul(here, number(CHUNK))])
-            for word, low in enumerate(_by_words(builder, [loaded(builder, each) for each in places])):
+            for word, low in enumerate(by_words(builder, [loaded(builder, each) for each in places])):
                 for half, bits in enumerate((low, builder.lshr(low, number(4, INTS)))):
                     nibbles = builder.and_(builder.bitcast(bits, BYTES), number(15, BYTES))
                     entries, table = builder.or_(nibbles, of_byte), 4 * word + 2 * half

@@ -25,7 +25,7 @@ from counterpoint.index.compiled.products import added_up_four, multiplied, summ
 
 __all__ = ["sketched_rows"]
 
-# Imported code: 7a7dab75. numba compiles anew when this file changes, but not when that does.
+# Imported code: a3de357c. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one

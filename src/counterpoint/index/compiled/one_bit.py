@@ -1,0 +1,145 @@
+"""MaxSim over rows of one bit per component, which are looked up and not multiplied.
+
+The rows of all documents are taken 64 at a time, whatever document they are of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from counterpoint.index.compiled.bit_sums import BATCH, CHUNK, buffers_of, find_sums, tables_of
+from counterpoint.index.compiled.dots import total_of, word_of
+from counterpoint.index.compiled.machine import (
+    FLOATS,
+    INTS,
+    LANES,
+    LONG,
+    instruction,
+    loaded,
+    number,
+    place_of,
+    prefetch,
+    spread,
+)
+
+__all__ = ["CHUNK", "by_look_ups"]
+
+# Imported code: 8e83008b. numba compiles anew when this file changes, but not when that does.
+
+
+@instruction
+def _raise(typingctx: Any, best: Any, starts: Any, lane: Any, sums: Any, rows: Any, of_rows: Any) -> Any:
+    """Raise the best similarities of sixteen query rows to those with some rows of a document.
+
+    `rows` are the first of them and the end; `of_rows` their factors, and their places in a table, and that.
+    """
+
+    def codegen(*code: Any) -> Any:
+        context, builder, _, args = code
+        first, end = (builder.extract_value(args[4], i) for i in range(2))
+        where = place_of(code, 0, args[2], FLOATS)
+        start = loaded(builder, place_of(code, 1, args[2], INTS))
+        highest = loaded(builder, where)
+        before_loop, loop, done = builder.block, *(builder.append_basic_block(n) for n in ("loop", "done"))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        here, so_far = builder.phi(LONG), builder.phi(FLOATS)
+        twice = builder.shl(
+            loaded(builder, place_of(code, 3, builder.mul(here, number(LANES)), INTS)), number(1, INTS)
+        )
+        factor = loaded(builder, place_of(code, (5, 0), here, FLOATS.element))
+        place = builder.add(loaded(builder, place_of(code, (5, 1), here, LONG)), args[2])
+        value = builder.fmul(
+            builder.sitofp(builder.add(twice, start), FLOATS), spread(builder, factor, FLOATS)
+        )
+        value = builder.fadd(value, loaded(builder, place_of(code, (5, 2), place, FLOATS)))
+        value = builder.select(builder.fcmp_ordered(">", value, so_far), value, so_far)
+        following = builder.add(here, number(1))
+        here.add_incoming(first, before_loop)
+        here.add_incoming(following, loop)
+        so_far.add_incoming(highest, before_loop)
+        so_far.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_unsigned("<", following, end), loop, done)
+        builder.position_at_end(done)
+        builder.store(value, where).align = 1
+        return context.get_dummy_value()
+
+    return types.void(best, starts, lane, sums, rows, of_rows), codegen
+
+
+@njit(nogil=True, cache=True)
+def _take(rows, going, documents):
+    """Write the numbers of the next rows of the documents.
+
+    Returns:
+        How many, and the document and row to go on with.
+    """
+    (document, at), (firsts, ends), count = going, documents, 0
+    while count < BATCH and document < len(firsts):
+        some = min(BATCH - count, ends[document] - at)
+        for i in range(some):
+            rows[count + i] = at + i
+        count, at = count + some, at + some
+        if at == ends[document]:
+            document += 1
+            if document < len(firsts):
+                at = firsts[document]
+    for i in range(count, BATCH):
+        rows[i] = rows[count - 1] if count else 0
+    return count, (document, at)
+
+
+@njit(nogil=True, cache=True)
+def _find_places(rows, stored, tables, halves, of_rows):
+    """Find the factors of rows and where their words' products begin; prefetch these and the next rows."""
+    (now, then), (values, factors, words, places), (factor, bases) = rows, stored, of_rows
+    flat, width = values.reshape(-1), np.uint64(values.shape[1])
+    of_words, lanes = tables.reshape(-1), np.uint64(tables.shape[1])
+    for i in range(np.uint64(BATCH)):
+        row, following = np.uint64(now[i]), np.uint64(then[i])
+        prefetch(flat, following * width)
+        prefetch(factors, following)
+        factor[i] = halves[factors[row]]
+        bases[i] = np.uint64(places[word_of(words, row)]) * lanes
+        prefetch(of_words, bases[i])
+
+
+@njit(nogil=True, cache=True)
+def by_look_ups(query, tables, stored, where, halves, floor):
+    """`counterpoint.index.compiled.maxsim.maxsim_bits` for rows of 1 bit and at least 16 bytes."""
+    tiles, of_query, scales, count = query
+    values, factors, words, _ = stored
+    places, firsts, ends = where
+    width, lanes, flat, of_words = values.shape[1], len(of_query), values.reshape(-1), tables[0].reshape(-1)
+    asked = tables_of(tiles, count, width), count, width
+    buffers = buffers_of(lanes, width)
+    rows, following = np.zeros(BATCH, np.int64), np.zeros(BATCH, np.int64)
+    of_rows = np.zeros(BATCH, np.float32), np.zeros(BATCH, np.uint64)
+    best, scores, starts = np.zeros(lanes, np.float32), np.zeros(len(firsts), np.float32), -of_query
+    scored, kept, documents = 0, (values, factors, words, places), (firsts, ends)
+    some, going = _take(rows, (0, firsts[0] if len(firsts) else np.int64(0)), documents)
+    while some:
+        soon, going = _take(following, going, documents)
+        _find_places((rows, following), kept, tables[0], halves, of_rows)
+        find_sums(asked, flat, rows, buffers)
+        done = 0
+        while done < some:
+            while firsts[scored] == ends[scored]:
+                scored += 1
+            here = rows[done]
+            end = done + min(some - done, ends[scored] - here)
+            if here == firsts[scored]:
+                best[:] = -np.inf
+            for lane in range(0, lanes, LANES):
+                of_lane, found = buffers[2][lane * BATCH :], (of_rows[0], of_rows[1], of_words)
+                _raise(best, starts, np.uint64(lane), of_lane, (np.uint64(done), np.uint64(end)), found)
+            here += end - done
+            done = end
+            if here == ends[scored]:
+                scores[scored] = total_of(best, tables[1][scored], scales, count, floor)
+                scored += 1
+        rows, following, some = following, rows, soon
+    return scores
