@@ -6,7 +6,7 @@ import torch
 
 from counterpoint.encode import Head, Linear, Mean
 from counterpoint.errors import ConfigError
-from counterpoint.index.codec import Codec
+from counterpoint.index.codec import CODECS, Codec, Integral
 from counterpoint.learn import Contrastive, Loss, MarginMSE
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim, Scorer
@@ -191,15 +191,60 @@ class WrongCodec(Codec):
     def __init__(self, fault):
         self.fault = fault
 
+    @property
+    def name(self):
+        return {"taken": "lengths", "file": "my/values"}.get(self.fault, "rows")
+
     def layout(self, dim):
-        return {"values": (np.float64 if self.fault == "layout" else np.float32, (dim,))}
+        return {self.name: (np.float64 if self.fault == "layout" else np.float32, (dim,))}
 
     def encode(self, values):
         largest = max(1.0, np.abs(values).max(initial=0)) if self.fault == "rows" else 1.0
-        return {"values": (values / largest).astype(np.float32)}
+        return {self.name: (values / largest).astype(np.float32)}
 
     def decode(self, arrays, dim):
-        return -arrays["values"] if self.fault == "sign" else np.asarray(arrays["values"])
+        return -arrays[self.name] if self.fault == "sign" else np.asarray(arrays[self.name])
+
+
+class WrongInt8(Integral):
+    """int8 whose scales have another name or type, or more bits than kernels read."""
+
+    def __init__(self, name="scales", kind=np.float16, bits=8):
+        self.own, self.name, self.kind, self.bits, self.top = CODECS["int8"], name, kind, bits, 127
+
+    def layout(self, dim):
+        return {"values": (np.int8, (dim,)), self.name: (self.kind, ())}
+
+    def encode(self, values):
+        arrays = self.own.encode(values)
+        return {"values": arrays["values"], self.name: arrays["scales"].astype(self.kind)}
+
+    def decode(self, arrays, dim):
+        return self.own.decode({"values": arrays["values"], "scales": arrays[self.name]}, dim)
+
+    def asked(self, query, turn=None):
+        return self.own.asked(query)
+
+    def integers(self, values, dim):
+        return self.own.integers(values, dim)
+
+
+def test_what_compiled_kernels_cannot_read_is_refused():
+    check_codec(WrongInt8)
+    for wrong, words in (
+        ({"name": "largest"}, r"arrays are {'values': 'int8', 'largest': 'float16'}; those of an `Integral`"),
+        ({"kind": np.float32}, r"'scales': 'float32'}; those of an `Integral` are .*'scales': 'float16'}"),
+        ({"bits": 6}, "`bits` is 6; kernels read 1, 2, 4 or 8"),
+    ):
+        with pytest.raises(AssertionError, match=f"'has_arrays_that_an_index_can_name'.*{words}"):
+            check_codec(lambda wrong=wrong: WrongInt8(**wrong))
+
+
+def test_a_name_of_another_file_is_refused():
+    with pytest.raises(AssertionError, match="the name 'lengths' is taken, by a file with offsets"):
+        check_codec(lambda: WrongCodec("taken"))
+    with pytest.raises(AssertionError, match="'my/values' is in the name of a file; name it like a"):
+        check_codec(lambda: WrongCodec("file"))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,11 @@ class Codec(ABC):
 
     @abstractmethod
     def layout(self, dim: int) -> Mapping[str, tuple[type[np.generic], tuple[int, ...]]]:
-        """The stored arrays: name to (dtype, shape of one row)."""
+        """The stored arrays: name to (dtype, shape of one row).
+
+        An array is a file `<set>.<name>.npy`, so a name cannot be that of another file of a set, such as
+        `ids`. `counterpoint.testing.check_codec` refuses these.
+        """
 
     @abstractmethod
     def encode(self, values: Float[np.ndarray, "n d"]) -> dict[str, np.ndarray]:
@@ -92,10 +96,12 @@ class Integral(Codec):
     """Rows as small integers times one scale per row, optionally after a rotation.
 
     Queries are rounded to 8 bits after the same rotation. Products of integers are exact, so every way to
-    compute them gives bit-identical scores.
+    compute them gives bit-identical scores. Compiled kernels read the arrays: `values`, int8 for 8 bits, else
+    uint8 in which a code c of b bits means the integer 2c + 1 − 2^b, the first component in the lowest bits;
+    and `scales`, float16, one per row.
 
     Attributes:
-        bits: per component.
+        bits: per component: 1, 2, 4 or 8.
         top: the largest integer.
     """
 
