@@ -99,3 +99,14 @@ def test_an_index_is_built_changed_compacted_exported_and_repaired(roots, tmp_pa
     largest.write_bytes(damaged)
     assert repair(folder, drop=tmp_path / "lost").dropped > 0
     assert 40 < check(folder) < 58
+
+
+@pytest.mark.parametrize("dim", [4, 5, 8, 17])
+def test_a_pooled_set_has_a_codec_of_its_own_unless_that_packs_components(monkeypatch, dim):
+    def chosen(name):
+        return IndexSettings(codec=name).layouts(HashModel(dim=dim))["mean"].codec
+
+    packed = {"int4", "4-bit", "2-bit", "1-bit"}
+    assert {name: chosen(name) for name in CODECS} == {n: "int8" if n in packed else n for n in CODECS}
+    monkeypatch.setattr("counterpoint.index.settings.CODECS", {**CODECS, "int4": Roots()})
+    assert chosen("int4") == "int4"

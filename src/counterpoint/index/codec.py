@@ -5,6 +5,7 @@ To add a codec, write a class and add it to `CODECS` and to `codec_names`; the c
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from counterpoint.index.rotation import Turn, rotated, rotation
 __all__ = ["CODECS", "Bits", "Codec", "Integral", "Rounded", "rounded"]
 
 EXACT = 2**24  # up to here every integer is a float32
+MANY = 1024  # components, next to which rounding up to whole bytes does not count
 
 
 class Codec(ABC):
@@ -41,6 +43,15 @@ class Codec(ABC):
     @abstractmethod
     def decode(self, arrays: Mapping[str, np.ndarray], dim: int) -> Float[np.ndarray, "n d"]:
         """Rows as float32, approximately those that were encoded."""
+
+    @property
+    def packs(self) -> bool:
+        """Whether a component takes less than a byte, without what a row has once, such as a scale."""
+        return self._bytes(2 * MANY) - self._bytes(MANY) < MANY
+
+    def _bytes(self, dim: int) -> int:
+        """Of one row."""
+        return sum(np.dtype(kind).itemsize * math.prod(shape) for kind, shape in self.layout(dim).values())
 
 
 @final
