@@ -338,6 +338,8 @@ def test_a_wrong_head_is_refused(declare, words):
 class Adds(FittedTransform):
     """Subtract a mean that keeps what an earlier fit found."""
 
+    zeros = False
+
     def __init__(self, dim: int, anew: bool):
         super().__init__()
         self.dim, self.anew = dim, anew
@@ -359,7 +361,8 @@ class Adds(FittedTransform):
     def forward(self, vectors):
         self.check_fitted(vectors.values.shape[2])
         values = vectors.values - (self.sum_ / self.count_).to(vectors.values.dtype)
-        return vectors.with_values(values.masked_fill(~vectors.mask[:, :, None], 0))
+        moved = vectors.mask & (vectors.values.any(-1) | self.zeros)
+        return vectors.with_values(values.masked_fill(~moved[:, :, None], 0))
 
 
 class SignedRoot(Transform):
@@ -385,6 +388,12 @@ class Careless(Adds):
         self.setup()
 
 
+class MovesZeros(Adds):
+    """It subtracts the mean from zeros, too."""
+
+    zeros = True
+
+
 class Unfinished(Head):
     """It ignores `normalise`."""
 
@@ -399,6 +408,8 @@ def test_what_is_forgotten_is_said():
         check_head(lambda: Unfinished(normalise=True))
     with pytest.raises(AssertionError, match=r"mapped vectors before `fit`; call `self.check_fitted"):
         check_transform(lambda: Careless(4, True))
+    with pytest.raises(AssertionError, match=r"'keeps_zeros'.* a zero row becomes \[.*; write `.masked_fill"):
+        check_transform(lambda: MovesZeros(4, True))
     with pytest.raises(AssertionError, match="the loss is a float, not a tensor"):
         check_loss(lambda: WrongLoss("number"))
     with pytest.raises(ConfigError, match=r'Text.needs is a text; write frozenset\({"negatives"}\)'):
