@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from counterpoint.encode import Head, Linear, Mean
+from counterpoint.encode.choice import Choice
 from counterpoint.errors import ConfigError
 from counterpoint.index.codec import CODECS, Codec, Integral
 from counterpoint.learn import Contrastive, Loss, MarginMSE
@@ -19,7 +20,7 @@ from counterpoint.testing import (
     check_transform,
 )
 from counterpoint.transform import FittedTransform, Normalise, Transform, Whitening
-from counterpoint.types import Explanation
+from counterpoint.types import Explanation, Span
 from counterpoint.vectors import Vectors
 
 REAL = MaxSim("words")
@@ -305,6 +306,30 @@ class Unnumbered(Head):
         return Vectors(hidden, tokens.attention.bool())
 
 
+class LongTokens(Choice):
+    """Rows of tokens with at least two letters."""
+
+    def ids(self, row, side):
+        return row.ids[self.kept(row)]
+
+    def spans(self, row, side, name_of):
+        return [Span(row.text[start:end], start, end) for start, end in row.spans[self.kept(row)].tolist()]
+
+    def kept(self, row):
+        return row.spans[:, 1] - row.spans[:, 0] >= 2
+
+
+class LongWords(Head):
+    """The states of tokens with at least two letters."""
+
+    def forward(self, hidden, tokens):
+        return Vectors(hidden, tokens.spans[..., 1] - tokens.spans[..., 0] >= 2, tokens.ids)
+
+    @property
+    def choice(self):
+        return LongTokens()
+
+
 class Several(Head):
     """Every state, and the choice of one row."""
 
@@ -326,6 +351,10 @@ class Several(Head):
         (lambda: WrongHead("batch"), "reads_each_text_alone"),
         (lambda: WrongHead("gradient"), "no gradient reaches the backbone"),
         (Unnumbered, "several rows per text without ids; give each row its id, or set `pooled = True`"),
+        (
+            LongWords,
+            r"made no rows of the documents \['a b', .*; check the head with arguments that keep words",
+        ),
         (Several, r"rows of .*: \[4, 8, 2, 3\], by `choice` \[1, 1, 1, 1\]"),
     ],
 )
