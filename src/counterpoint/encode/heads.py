@@ -55,10 +55,10 @@ class Head(Part, ABC):
 
     @property
     def state_dim(self) -> int:
-        """`in_dim`, which is known once the head is part of an encoder.
+        """Number of components of a hidden state, or of a word embedding if `static`.
 
         Raises:
-            NotFittedError: before that, unless it was given.
+            NotFittedError: it is unknown until the head is part of an encoder.
         """
         if self.in_dim is None:
             raise NotFittedError(
