@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from counterpoint.encode import Head, Linear, Mean
+from counterpoint.encode.choice import Choice
 from counterpoint.errors import ConfigError
-from counterpoint.index.codec import Codec
+from counterpoint.index.codec import CODECS, Codec, Integral
 from counterpoint.learn import Contrastive, Loss, MarginMSE
 from counterpoint.part import Part
 from counterpoint.score import Dot, MaxSim, Scorer
@@ -19,7 +20,7 @@ from counterpoint.testing import (
     check_transform,
 )
 from counterpoint.transform import FittedTransform, Normalise, Transform, Whitening
-from counterpoint.types import Explanation
+from counterpoint.types import Explanation, Span
 from counterpoint.vectors import Vectors
 
 REAL = MaxSim("words")
@@ -191,15 +192,60 @@ class WrongCodec(Codec):
     def __init__(self, fault):
         self.fault = fault
 
+    @property
+    def name(self):
+        return {"taken": "lengths", "file": "my/values"}.get(self.fault, "rows")
+
     def layout(self, dim):
-        return {"values": (np.float64 if self.fault == "layout" else np.float32, (dim,))}
+        return {self.name: (np.float64 if self.fault == "layout" else np.float32, (dim,))}
 
     def encode(self, values):
         largest = max(1.0, np.abs(values).max(initial=0)) if self.fault == "rows" else 1.0
-        return {"values": (values / largest).astype(np.float32)}
+        return {self.name: (values / largest).astype(np.float32)}
 
     def decode(self, arrays, dim):
-        return -arrays["values"] if self.fault == "sign" else np.asarray(arrays["values"])
+        return -arrays[self.name] if self.fault == "sign" else np.asarray(arrays[self.name])
+
+
+class WrongInt8(Integral):
+    """int8 whose scales have another name or type, or more bits than kernels read."""
+
+    def __init__(self, name="scales", kind=np.float16, bits=8):
+        self.own, self.name, self.kind, self.bits, self.top = CODECS["int8"], name, kind, bits, 127
+
+    def layout(self, dim):
+        return {"values": (np.int8, (dim,)), self.name: (self.kind, ())}
+
+    def encode(self, values):
+        arrays = self.own.encode(values)
+        return {"values": arrays["values"], self.name: arrays["scales"].astype(self.kind)}
+
+    def decode(self, arrays, dim):
+        return self.own.decode({"values": arrays["values"], "scales": arrays[self.name]}, dim)
+
+    def asked(self, query, turn=None):
+        return self.own.asked(query)
+
+    def integers(self, values, dim):
+        return self.own.integers(values, dim)
+
+
+def test_what_compiled_kernels_cannot_read_is_refused():
+    check_codec(WrongInt8)
+    for wrong, words in (
+        ({"name": "largest"}, r"arrays are {'values': 'int8', 'largest': 'float16'}; those of an `Integral`"),
+        ({"kind": np.float32}, r"'scales': 'float32'}; those of an `Integral` are .*'scales': 'float16'}"),
+        ({"bits": 6}, "`bits` is 6; kernels read 1, 2, 4 or 8"),
+    ):
+        with pytest.raises(AssertionError, match=f"'has_arrays_that_an_index_can_name'.*{words}"):
+            check_codec(lambda wrong=wrong: WrongInt8(**wrong))
+
+
+def test_a_name_of_another_file_is_refused():
+    with pytest.raises(AssertionError, match="the name 'lengths' is taken, by a file with offsets"):
+        check_codec(lambda: WrongCodec("taken"))
+    with pytest.raises(AssertionError, match="'my/values' is in the name of a file; name it like a"):
+        check_codec(lambda: WrongCodec("file"))
 
 
 @pytest.mark.parametrize(
@@ -260,6 +306,30 @@ class Unnumbered(Head):
         return Vectors(hidden, tokens.attention.bool())
 
 
+class LongTokens(Choice):
+    """Rows of tokens with at least two letters."""
+
+    def ids(self, row, side):
+        return row.ids[self.kept(row)]
+
+    def spans(self, row, side, name_of):
+        return [Span(row.text[start:end], start, end) for start, end in row.spans[self.kept(row)].tolist()]
+
+    def kept(self, row):
+        return row.spans[:, 1] - row.spans[:, 0] >= 2
+
+
+class LongWords(Head):
+    """The states of tokens with at least two letters."""
+
+    def forward(self, hidden, tokens):
+        return Vectors(hidden, tokens.spans[..., 1] - tokens.spans[..., 0] >= 2, tokens.ids)
+
+    @property
+    def choice(self):
+        return LongTokens()
+
+
 class Several(Head):
     """Every state, and the choice of one row."""
 
@@ -281,6 +351,10 @@ class Several(Head):
         (lambda: WrongHead("batch"), "reads_each_text_alone"),
         (lambda: WrongHead("gradient"), "no gradient reaches the backbone"),
         (Unnumbered, "several rows per text without ids; give each row its id, or set `pooled = True`"),
+        (
+            LongWords,
+            r"made no rows of the documents \['a b', .*; check the head with arguments that keep words",
+        ),
         (Several, r"rows of .*: \[4, 8, 2, 3\], by `choice` \[1, 1, 1, 1\]"),
     ],
 )
@@ -292,6 +366,8 @@ def test_a_wrong_head_is_refused(declare, words):
 
 class Adds(FittedTransform):
     """Subtract a mean that keeps what an earlier fit found."""
+
+    zeros = False
 
     def __init__(self, dim: int, anew: bool):
         super().__init__()
@@ -314,7 +390,8 @@ class Adds(FittedTransform):
     def forward(self, vectors):
         self.check_fitted(vectors.values.shape[2])
         values = vectors.values - (self.sum_ / self.count_).to(vectors.values.dtype)
-        return vectors.with_values(values.masked_fill(~vectors.mask[:, :, None], 0))
+        moved = vectors.mask & (vectors.values.any(-1) | self.zeros)
+        return vectors.with_values(values.masked_fill(~moved[:, :, None], 0))
 
 
 class SignedRoot(Transform):
@@ -340,6 +417,12 @@ class Careless(Adds):
         self.setup()
 
 
+class MovesZeros(Adds):
+    """It subtracts the mean from zeros, too."""
+
+    zeros = True
+
+
 class Unfinished(Head):
     """It ignores `normalise`."""
 
@@ -354,6 +437,8 @@ def test_what_is_forgotten_is_said():
         check_head(lambda: Unfinished(normalise=True))
     with pytest.raises(AssertionError, match=r"mapped vectors before `fit`; call `self.check_fitted"):
         check_transform(lambda: Careless(4, True))
+    with pytest.raises(AssertionError, match=r"'keeps_zeros'.* a zero row becomes \[.*; write `.masked_fill"):
+        check_transform(lambda: MovesZeros(4, True))
     with pytest.raises(AssertionError, match="the loss is a float, not a tensor"):
         check_loss(lambda: WrongLoss("number"))
     with pytest.raises(ConfigError, match=r'Text.needs is a text; write frozenset\({"negatives"}\)'):

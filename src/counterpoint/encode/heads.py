@@ -54,14 +54,22 @@ class Head(Part, ABC):
         return None
 
     @property
-    def dim(self) -> int:
-        """Number of components of a vector."""
-        found = self.in_dim if self.projection is None else self.projection.out_dim
-        if found is None:
+    def state_dim(self) -> int:
+        """Number of components of a hidden state, or of a word embedding if `static`.
+
+        Raises:
+            NotFittedError: it is unknown until the head is part of an encoder.
+        """
+        if self.in_dim is None:
             raise NotFittedError(
                 f"{type(self).__name__}: in_dim is unknown until the head is part of an encoder"
             )
-        return found
+        return self.in_dim
+
+    @property
+    def dim(self) -> int:
+        """Number of components of a vector."""
+        return self.state_dim if self.projection is None else self.projection.out_dim
 
     def bind(self, in_dim: int, tokenizer: Tokenizer) -> None:
         """Fill in what the backbone decides; the encoder calls this before `setup`."""

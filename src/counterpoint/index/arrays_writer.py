@@ -44,7 +44,8 @@ class ArraysWriter(VectorWriter):
     @property
     def documents(self) -> int:
         """Number of documents written."""
-        return self._writers["lengths" if "lengths" in self._writers else "values"].rows
+        counted = "lengths" if "lengths" in self._writers else next(iter(self._writers))
+        return self._writers[counted].rows
 
     def _write(
         self, arrays: Mapping[str, np.ndarray], offsets: Int[np.ndarray, " b1"], ids: np.ndarray | None

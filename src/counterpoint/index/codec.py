@@ -5,6 +5,7 @@ To add a codec, write a class and add it to `CODECS` and to `codec_names`; the c
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from counterpoint.index.rotation import Turn, rotated, rotation
 __all__ = ["CODECS", "Bits", "Codec", "Integral", "Rounded", "rounded"]
 
 EXACT = 2**24  # up to here every integer is a float32
+MANY = 1024  # components, next to which rounding up to whole bytes does not count
 
 
 class Codec(ABC):
@@ -28,7 +30,11 @@ class Codec(ABC):
 
     @abstractmethod
     def layout(self, dim: int) -> Mapping[str, tuple[type[np.generic], tuple[int, ...]]]:
-        """The stored arrays: name to (dtype, shape of one row)."""
+        """The stored arrays: name to (dtype, shape of one row).
+
+        An array is a file `<set>.<name>.npy`, so a name cannot be that of another file of a set, such as
+        `ids`. `counterpoint.testing.check_codec` refuses these.
+        """
 
     @abstractmethod
     def encode(self, values: Float[np.ndarray, "n d"]) -> dict[str, np.ndarray]:
@@ -37,6 +43,15 @@ class Codec(ABC):
     @abstractmethod
     def decode(self, arrays: Mapping[str, np.ndarray], dim: int) -> Float[np.ndarray, "n d"]:
         """Rows as float32, approximately those that were encoded."""
+
+    @property
+    def packs(self) -> bool:
+        """Whether a component takes less than a byte, without what a row has once, such as a scale."""
+        return self._bytes(2 * MANY) - self._bytes(MANY) < MANY
+
+    def _bytes(self, dim: int) -> int:
+        """Of one row."""
+        return sum(np.dtype(kind).itemsize * math.prod(shape) for kind, shape in self.layout(dim).values())
 
 
 @final
@@ -92,10 +107,12 @@ class Integral(Codec):
     """Rows as small integers times one scale per row, optionally after a rotation.
 
     Queries are rounded to 8 bits after the same rotation. Products of integers are exact, so every way to
-    compute them gives bit-identical scores.
+    compute them gives bit-identical scores. Compiled kernels read the arrays: `values`, int8 for 8 bits, else
+    uint8 in which a code c of b bits means the integer 2c + 1 − 2^b, the first component in the lowest bits;
+    and `scales`, float16, one per row.
 
     Attributes:
-        bits: per component.
+        bits: per component: 1, 2, 4 or 8.
         top: the largest integer.
     """
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from counterpoint.index.checked import BLOCKS
+from counterpoint.index.codec import CODECS
 from counterpoint.index.database import CHECKS, DATABASE, PASSAGES
 from counterpoint.index.later import seen_and_later_counts
 from counterpoint.index.manifest import COPY, NAME, SHARDS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from counterpoint.index.opening import Opened
 
 __all__ = [
+    "PURPOSES",
     "disk_usage",
     "auto_text",
     "built_text",
@@ -35,7 +37,6 @@ __all__ = [
 REFIT = 0.5  # a refit is recommended once a larger share of documents was added after the fit
 
 KINDS = {
-    "vectors": ("values", "scales"),
     "means": ("means", "mean_scales", "mean_ranks"),
     "centroids": ("centroids", "centroid_scales"),
     "clusters": ("clusters",),
@@ -52,7 +53,7 @@ KINDS = {
 PURPOSES: Mapping[str, str] = MappingProxyType(
     {kind: name for name, kinds in KINDS.items() for kind in kinds}
 )
-"""The purpose of a vector set's file, by the part of its name after the set."""
+"""The purpose of a vector set's file, by the part of its name after the set; not for arrays of codecs."""
 
 
 def disk_usage(folder: Path, held: Opened, distinct: Callable[[str], int]) -> dict[str, Any]:
@@ -318,6 +319,9 @@ def _purpose(path: Path, layouts: Mapping[str, SetLayout]) -> str:
     if path.name in ORDER:
         return "order"
     name, _, kind = path.name.removesuffix(".npy").partition(".")
-    if path.parts[0] == "segments" and name in layouts and kind in PURPOSES:
-        return f"{PURPOSES[kind]}: {name}"
+    if path.parts[0] == "segments" and name in layouts:
+        if kind in PURPOSES:
+            return f"{PURPOSES[kind]}: {name}"
+        if any(kind in codec.layout(1) for codec in CODECS.values()):  # segments may differ in their codecs
+            return f"vectors: {name}"
     return "other"

@@ -1,6 +1,7 @@
 """The stored rows of one vector set of a segment, memory-mapped, and their products with a query.
 
-<set>.values.npy    vectors, packed (and <set>.scales.npy for codecs with one scale per vector)
+<set>.values.npy    vectors, packed (and <set>.scales.npy for codecs with one scale per vector); or whatever
+                    other arrays the codec's layout names
 <set>.lengths.npy   number of vectors of each document (uint32); absent with one vector per document
 <set>.ids.npy       id of each vector (uint32), if the set has ids; or
 <set>.ranks.npy     the same as places in <set>.vocabulary.npy, in two bytes if these fit
@@ -48,7 +49,7 @@ class Rows:
         self.layout, self._files, self._name = layout, files, name
         self._codec = CODECS[layout.codec]
         self._arrays = {key: files.array(f"{name}.{key}.npy") for key in self._codec.layout(layout.dim)}
-        rows = len(self._arrays["values"])
+        rows = len(next(iter(self._arrays.values())))
         self.offsets: Int[np.ndarray, " b1"] = (
             np.arange(documents + 1, dtype=np.int64) if layout.pooled else offsets_of(files, name, documents)
         )

@@ -269,8 +269,7 @@ class IndexSettings:
             return "float16"
         if self.codec not in ("float32", "float16") and vectors.dim < SMALL:
             return "float16"
-        few = self.codec not in ("float32", "float16", "int8")
-        return "int8" if vectors.pooled and few else self.codec
+        return "int8" if vectors.pooled and CODECS[self.codec].packs else self.codec
 
 
 def remembered_name(source: str | Path, index: Path) -> str:

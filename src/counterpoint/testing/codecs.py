@@ -8,7 +8,8 @@ from random import Random
 import numpy as np
 from jaxtyping import Float
 
-from counterpoint.index.codec import Codec
+from counterpoint.index.codec import Codec, Integral
+from counterpoint.index.disk_usage import PURPOSES
 from counterpoint.testing.rules import making, try_rules
 
 __all__ = ["RULES", "check_codec"]
@@ -34,6 +35,21 @@ def some_rows(random: Random) -> Float[np.ndarray, "n d"]:
     rows = rng.normal(size=(random.randint(0, 6), random.randint(1, 9))) * 10 ** rng.uniform(-3, 3)
     rows[rng.random(len(rows)) < 0.2] = 0
     return rows.astype(np.float32)
+
+
+def has_arrays_that_an_index_can_name(codec: Codec, random: Random) -> None:
+    """An array is a file `<set>.<name>.npy` next to others; compiled kernels read those of an `Integral`."""
+    layout = codec.layout(random.randint(1, 9))
+    assert layout, "the layout has no arrays"
+    for name in layout:
+        assert name.isidentifier(), f"{name!r} is in the name of a file; name it like a Python variable"
+        taken = PURPOSES.get(name)
+        assert taken is None, f"the name {name!r} is taken, by a file with {taken}; choose another"
+    if isinstance(codec, Integral):
+        assert codec.bits in (1, 2, 4, 8), f"`bits` is {codec.bits}; kernels read 1, 2, 4 or 8"
+        found = {name: np.dtype(dtype).name for name, (dtype, _) in layout.items()}
+        wanted = {"values": "int8" if codec.bits == 8 else "uint8", "scales": "float16"}
+        assert found == wanted, f"the arrays are {found}; those of an `Integral` are {wanted}"
 
 
 def writes_what_its_layout_says(codec: Codec, random: Random) -> None:
@@ -69,4 +85,9 @@ def keeps_directions(codec: Codec, random: Random) -> None:
     assert not decoded[~rows.any(axis=1)].any(), "zeros are not decoded as zeros"
 
 
-RULES = (writes_what_its_layout_says, codes_each_row_by_itself, keeps_directions)
+RULES = (
+    has_arrays_that_an_index_can_name,
+    writes_what_its_layout_says,
+    codes_each_row_by_itself,
+    keeps_directions,
+)

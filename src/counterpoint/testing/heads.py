@@ -28,6 +28,8 @@ SIDES: tuple[Side, ...] = ("query", "document")
 def check_head(declare: Callable[[], Head]) -> None:
     """Check a head over hidden states of 5 components.
 
+    The texts are "a b", "b b a b a a", "" and "b". A head that leaves out short words makes no rows of them.
+
     Args:
         declare: makes a head that is not set up yet.
 
@@ -76,6 +78,8 @@ def passes_gradients(head: Head, _: Random) -> None:
     """Gradients reach the backbone, and are finite."""
     encoder = encoder_of(head)
     made = encoder(encoder.tokens(TEXTS, "document"))["made"]
+    remedy = "check the head with arguments that keep words of one letter"
+    assert made.mask.any(), f"the head made no rows of the documents {list(TEXTS)}; {remedy}"
     weights = torch.randn(made.values.shape, generator=torch.Generator().manual_seed(0))
     (made.values * weights)[made.mask].sum().backward()
     found = [each.grad for each in encoder.backbone.parameters() if each.grad is not None]

@@ -46,7 +46,7 @@ def check_part(cls: type[Part], arguments: Mapping[str, Any] | None = None) -> N
 
 
 def stores_its_arguments(cls: type[Part], arguments: Mapping[str, Any], folder: Path) -> None:
-    """`__init__` stores its arguments under their names and does nothing else."""
+    """`__init__` stores its arguments under their names, or refuses them, and does nothing else."""
     part = cls(**arguments)
     for name, setting in cls.parameters_of().items():
         wanted = arguments[name] if name in arguments else setting.default

@@ -83,6 +83,16 @@ def ignores_padding(transform: Transform, _: Random) -> None:
         assert not filled.values[~filled.mask].any(), "padding comes out as other than zeros"
 
 
+def keeps_zeros(transform: Transform, _: Random) -> None:
+    """A row that is exactly zero stays zero."""
+    transform.fit([some_rows()])
+    given = texts()
+    given.values[0, 0] = 0
+    found = mapped(transform, given).values[0, 0].tolist()
+    remedy = "write `.masked_fill(~vectors.values.any(-1, keepdim=True), 0)`"
+    assert not any(found), f"a zero row becomes {found}; {remedy}"
+
+
 def keeps_places_ids_and_type(transform: Transform, _: Random) -> None:
     """Rows keep their places, their ids and their floating-point type."""
     transform.fit([some_rows()])
@@ -141,6 +151,7 @@ RULES = (
     refuses_vectors_before_fit,
     forgets_an_earlier_fit,
     ignores_padding,
+    keeps_zeros,
     keeps_places_ids_and_type,
     maps_each_row_alone,
     passes_gradients,

@@ -33,7 +33,7 @@ class Transform(Part, ABC):
 
     @abstractmethod
     def forward(self, vectors: Vectors) -> Vectors:
-        """Map every real row. Padding becomes zeros, whatever its values.
+        """Map every real row; a row of zeros stays zero. Padding becomes zeros, whatever its values.
 
         Raises:
             NotFittedError: before `fit`, if the transform learns.
