@@ -13,12 +13,22 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
-from counterpoint.index.compiled.machine import INTS, LANES, LONG, WORD, instruction, loaded, number, place_of
+from counterpoint.index.compiled.machine import (
+    INTS,
+    LANES,
+    LONG,
+    WORD,
+    instruction,
+    loaded,
+    number,
+    place_of,
+    repeated,
+)
 from counterpoint.index.compiled.transposed import by_lanes, by_words
 
 __all__ = ["BATCH", "CHUNK", "buffers_of", "find_sums", "tables_of"]
 
-# Imported code: 68ccc899. numba compiles anew when this file changes, but not when that does.
+# Imported code: a7447219. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row
 SHORTS = 8  # of two bytes in a chunk
@@ -46,11 +56,9 @@ def _places_of(
         sides = []
         for side in range(2):
             quarters = []
-            for row in range(LANES):
-                at = loaded(
-                    builder, place_of(code, 1, builder.add(args[2], number(LANES * side + row)), LONG)
-                )
-                at = builder.add(builder.mul(at, args[3]), args[4])
+            for row in range(LANES * side, LANES * (side + 1)):
+                which = loaded(builder, place_of(code, 1, builder.add(args[2], number(row)), LONG))
+                at = builder.add(builder.mul(which, args[3]), args[4])
                 quarters.append(loaded(builder, place_of(code, 0, at, QUARTER)))
             sides.append(by_words(builder, quarters))
         half, shorts = number(16, INTS), []
@@ -88,26 +96,18 @@ def _add_sums(
         sides = [place_of(code, 2, builder.extract_value(args[3], side), HALVES) for side in range(2)]
         kind = ir.FunctionType(HALVES, [HALVES] * 2)
         look_up = builder.module.declare_intrinsic("llvm.x86.avx512.permvar.hi.512", fnty=kind)
-        before_loop, loop, done = builder.block, *(builder.append_basic_block(n) for n in ("loop", "done"))
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        here, before = builder.phi(LONG), [builder.phi(HALVES) for _ in range(2 * TOGETHER)]
-        places = [loaded(builder, builder.gep(side, [here])) for side in sides]
-        after = []
-        for row in range(TOGETHER):
-            at = builder.add(builder.mul(here, number(TOGETHER)), number(row))
-            of_query = loaded(builder, builder.gep(tables, [at]))
-            for side in range(2):
-                found = builder.call(look_up, [of_query, places[side]])
-                after.append(builder.add(before[len(after)], found))
-        following = builder.add(here, number(1))
-        here.add_incoming(number(0), before_loop)
-        here.add_incoming(following, loop)
-        for old, new in zip(before, after, strict=True):
-            old.add_incoming(number(0, HALVES), before_loop)
-            old.add_incoming(new, loop)
-        builder.cbranch(builder.icmp_unsigned("<", following, args[4]), loop, done)
-        builder.position_at_end(done)
+
+        def step(here: Any, before: list[Any]) -> list[Any]:
+            places, after = [loaded(builder, builder.gep(side, [here])) for side in sides], []
+            for row in range(TOGETHER):
+                at = builder.add(builder.mul(here, number(TOGETHER)), number(row))
+                of_query = loaded(builder, builder.gep(tables, [at]))
+                for place in places:
+                    found = builder.call(look_up, [of_query, place])
+                    after.append(builder.add(before[len(after)], found))
+            return after
+
+        after = repeated(builder, args[4], [number(0, HALVES)] * 2 * TOGETHER, step)
         half = number(16, INTS)
         for which, total in enumerate(after):
             both = builder.bitcast(total, INTS)

@@ -33,6 +33,7 @@ from counterpoint.index.compiled.machine import (
     loaded,
     number,
     place_of,
+    repeated,
     spread,
 )
 from counterpoint.index.compiled.products import multiplied
@@ -84,30 +85,21 @@ def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
     lane, width = args[1], builder.extract_value(args[2], 1)
     tiles = place_of(code, (0, 0), builder.mul(lane, width), INTS)
     rows = [place_of(code, (2, 0), builder.mul(width, number(row)), WORD) for row in range(ROWS)]
-    first, count = loaded(builder, place_of(code, (0, 1), lane, INTS)), builder.udiv(width, number(4))
-    before_loop, loop, done = builder.block, *(builder.append_basic_block(n) for n in ("loop", "done"))
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    here = builder.phi(LONG)
-    before = [builder.phi(INTS) for _ in range(ROWS)]
-    sums = list(before)
-    if fetch is not None:
-        fetch(builder.udiv(here, number(STEP // 4)))
-    for more in range(STEP // 4):
-        place = builder.add(here, number(more))
-        of_query = loaded(builder, builder.gep(tiles, [place]))
-        for row, words in enumerate(rows):
-            word = spread(builder, loaded(builder, builder.gep(words, [place])), INTS)
-            sums[row] = multiplied(builder, sums[row], word, of_query)
-    following = builder.add(here, number(STEP // 4))
-    here.add_incoming(number(0), before_loop)
-    here.add_incoming(following, builder.block)
-    for old, new in zip(before, sums, strict=True):
-        old.add_incoming(first, before_loop)
-        old.add_incoming(new, builder.block)
-    builder.cbranch(builder.icmp_unsigned("<", following, count), loop, done)
-    builder.position_at_end(done)
-    return sums
+    first = loaded(builder, place_of(code, (0, 1), lane, INTS))
+
+    def step(here: Any, before: list[Any]) -> list[Any]:
+        sums = list(before)
+        if fetch is not None:
+            fetch(here)
+        for more in range(STEP // 4):
+            place = builder.add(builder.mul(here, number(STEP // 4)), number(more))
+            of_query = loaded(builder, builder.gep(tiles, [place]))
+            for row, words in enumerate(rows):
+                word = spread(builder, loaded(builder, builder.gep(words, [place])), INTS)
+                sums[row] = multiplied(builder, sums[row], word, of_query)
+        return sums
+
+    return repeated(builder, builder.udiv(width, number(STEP)), [first] * ROWS, step)
 
 
 @instruction

@@ -31,6 +31,7 @@ __all__ = [
     "of_halves",
     "place_of",
     "prefetch",
+    "repeated",
     "spread",
 ]
 
@@ -108,6 +109,29 @@ def of_halves(builder: Any, halves: Any) -> Any:
     moved = builder.and_(whole, number(~0x70000000 & 0xFFFFFFFF, INTS))  # the sign once, not four times
     # A float16 has its exponent from 15 on, a float32 from 127.
     return builder.fmul(builder.bitcast(moved, FLOATS), number(2.0**112, FLOATS))
+
+
+def repeated(
+    builder: Any, end: Any, before: list[Any], step: Callable[[Any, list[Any]], list[Any]], first: Any = None
+) -> list[Any]:
+    """A loop from `first` (0) to before `end`, at least once.
+
+    `step` gets the number of the round and the values so far, first those of `before`, and makes the values
+    of the next. Those of the last round are returned.
+    """
+    start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    here, so_far = builder.phi(LONG), [builder.phi(value.type) for value in before]
+    after, following = step(here, so_far), builder.add(here, number(1))
+    here.add_incoming(number(0) if first is None else first, start)
+    here.add_incoming(following, builder.block)
+    for value, old, new in zip(so_far, before, after, strict=True):
+        value.add_incoming(old, start)
+        value.add_incoming(new, builder.block)
+    builder.cbranch(builder.icmp_unsigned("<", following, end), loop, done)
+    builder.position_at_end(done)
+    return after
 
 
 def fetched(builder: Any, place: Any) -> None:

@@ -12,13 +12,23 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 
-from counterpoint.index.compiled.machine import BYTE, INTS, LANES, WORD, instruction, loaded, number, place_of
-from counterpoint.index.compiled.products import by_vnni, summed
+from counterpoint.index.compiled.machine import (
+    BYTE,
+    INTS,
+    LANES,
+    WORD,
+    instruction,
+    loaded,
+    number,
+    place_of,
+    repeated,
+)
+from counterpoint.index.compiled.products import by_vnni
 from counterpoint.index.compiled.transposed import by_words
 
 __all__ = ["CHUNK", "by_nibbles", "tables_of"]
 
-# Imported code: 68ccc899. numba compiles anew when this file changes, but not when that does.
+# Imported code: a7447219. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row
 EACH = 4  # bytes that share a table
@@ -62,7 +72,7 @@ def _sixteen(typingctx: Any, signs: Any, first: Any, width: Any, tables: Any, su
             return totals
 
         rounds = builder.udiv(builder.add(args[2], number(CHUNK - 1)), number(CHUNK))
-        found = summed(builder, rounds, step, 4)
+        found = repeated(builder, rounds, [number(0, INTS)] * 4, step)
         low, high = (builder.add(*found[i : i + 2]) for i in (0, 2))
         total = builder.add(low, builder.shl(high, number(8, INTS)))
         builder.store(total, place_of(code, 4, args[5], INTS), align=4)

@@ -22,12 +22,13 @@ from counterpoint.index.compiled.machine import (
     number,
     place_of,
     prefetch,
+    repeated,
     spread,
 )
 
 __all__ = ["CHUNK", "by_look_ups"]
 
-# Imported code: 8e83008b. numba compiles anew when this file changes, but not when that does.
+# Imported code: ff1662f7. numba compiles anew when this file changes, but not when that does.
 
 
 @instruction
@@ -42,29 +43,18 @@ def _raise(typingctx: Any, best: Any, starts: Any, lane: Any, sums: Any, rows: A
         first, end = (builder.extract_value(args[4], i) for i in range(2))
         where = place_of(code, 0, args[2], FLOATS)
         start = loaded(builder, place_of(code, 1, args[2], INTS))
-        highest = loaded(builder, where)
-        before_loop, loop, done = builder.block, *(builder.append_basic_block(n) for n in ("loop", "done"))
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        here, so_far = builder.phi(LONG), builder.phi(FLOATS)
-        twice = builder.shl(
-            loaded(builder, place_of(code, 3, builder.mul(here, number(LANES)), INTS)), number(1, INTS)
-        )
-        factor = loaded(builder, place_of(code, (5, 0), here, FLOATS.element))
-        place = builder.add(loaded(builder, place_of(code, (5, 1), here, LONG)), args[2])
-        value = builder.fmul(
-            builder.sitofp(builder.add(twice, start), FLOATS), spread(builder, factor, FLOATS)
-        )
-        value = builder.fadd(value, loaded(builder, place_of(code, (5, 2), place, FLOATS)))
-        value = builder.select(builder.fcmp_ordered(">", value, so_far), value, so_far)
-        following = builder.add(here, number(1))
-        here.add_incoming(first, before_loop)
-        here.add_incoming(following, loop)
-        so_far.add_incoming(highest, before_loop)
-        so_far.add_incoming(value, loop)
-        builder.cbranch(builder.icmp_unsigned("<", following, end), loop, done)
-        builder.position_at_end(done)
-        builder.store(value, where).align = 1
+
+        def step(here: Any, highest: list[Any]) -> list[Any]:
+            total = loaded(builder, place_of(code, 3, builder.mul(here, number(LANES)), INTS))
+            total = builder.add(builder.shl(total, number(1, INTS)), start)
+            factor = loaded(builder, place_of(code, (5, 0), here, FLOATS.element))
+            place = builder.add(loaded(builder, place_of(code, (5, 1), here, LONG)), args[2])
+            value = builder.fmul(builder.sitofp(total, FLOATS), spread(builder, factor, FLOATS))
+            value = builder.fadd(value, loaded(builder, place_of(code, (5, 2), place, FLOATS)))
+            return [builder.select(builder.fcmp_ordered(">", value, highest[0]), value, highest[0])]
+
+        (highest,) = repeated(builder, end, [loaded(builder, where)], step, first)
+        builder.store(highest, where).align = 1
         return context.get_dummy_value()
 
     return types.void(best, starts, lane, sums, rows, of_rows), codegen

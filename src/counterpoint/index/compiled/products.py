@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from counterpoint.index.compiled.machine import INTS, LANES, LONG, VNNI, WORD, X86, number
+from counterpoint.index.compiled.machine import INTS, LANES, VNNI, WORD, X86, number
 
 __all__ = [
     "PAIRS",
@@ -22,7 +22,6 @@ __all__ = [
     "chosen",
     "in_pairs",
     "multiplied",
-    "summed",
     "unpacked",
 ]
 
@@ -76,29 +75,6 @@ def pairs_x86(builder: Any, one: Any, other: Any) -> Any:
         joined = range(2 * found[0].type.count)
         found = [chosen(builder, *found[i : i + 2], joined) for i in range(0, len(found), 2)]
     return found[0]
-
-
-def summed(
-    builder: Any, rounds: Any, step: Callable[[Any, list[Any]], list[Any]], rows: int = 1
-) -> list[Any]:
-    """A loop: for each row sixteen sums after `rounds` steps; a step gets its number and the sums so far."""
-    start, loop, done = builder.block, *(builder.append_basic_block(name) for name in ("loop", "done"))
-    builder.cbranch(builder.icmp_unsigned(">", rounds, number(0)), loop, done)
-    builder.position_at_end(loop)
-    here, before = builder.phi(LONG), [builder.phi(INTS) for _ in range(rows)]
-    after, following = step(here, before), builder.add(here, number(1))
-    here.add_incoming(number(0), start)
-    here.add_incoming(following, loop)
-    for value, then in zip(before, after, strict=True):
-        value.add_incoming(number(0, INTS), start)
-        value.add_incoming(then, loop)
-    builder.cbranch(builder.icmp_unsigned("<", following, rounds), loop, done)
-    builder.position_at_end(done)
-    found = [builder.phi(INTS) for _ in range(rows)]
-    for value, then in zip(found, after, strict=True):
-        value.add_incoming(number(0, INTS), start)
-        value.add_incoming(then, loop)
-    return found
 
 
 def added_up(builder: Any, total: Any) -> Any:

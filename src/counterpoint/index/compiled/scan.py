@@ -17,12 +17,13 @@ from counterpoint.index.compiled.machine import (
     number,
     place_of,
     prefetch,
+    repeated,
 )
-from counterpoint.index.compiled.products import added_up, multiplied, summed
+from counterpoint.index.compiled.products import added_up, multiplied
 
 __all__ = ["scan_int8", "scan_some"]
 
-# Imported code: f8a216f0. numba compiles anew when this file changes, but not when that does.
+# Imported code: 2e685c6f. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 4 * LANES  # components multiplied at once
 AHEAD = 8  # rows that are prefetched
@@ -31,7 +32,7 @@ BYTES = ir.VectorType(ir.IntType(8), WIDE)
 
 @instruction
 def _whole(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, rounds: Any) -> Any:
-    """The sum over `rounds` times `WIDE` components of (row + 128) times query."""
+    """The sum over `rounds` (at least 1) times `WIDE` components of (row + 128) times query."""
 
     def codegen(*code: Any) -> Any:
         _, builder, _, args = code
@@ -42,7 +43,7 @@ def _whole(typingctx: Any, row: Any, first: Any, query: Any, of_query: Any, roun
             asked = builder.bitcast(loaded(builder, builder.gep(queries, [here])), INTS)
             return [multiplied(builder, totals[0], builder.bitcast(levels, INTS), asked)]
 
-        return added_up(builder, summed(builder, args[4], added)[0])
+        return added_up(builder, repeated(builder, args[4], [number(0, INTS)], added)[0])
 
     return types.int32(row, first, query, of_query, rounds), codegen
 
@@ -52,7 +53,7 @@ def _product(queries, query, values, row):
     """The inner product of two rows, plus `_surplus`."""
     dim = np.uint64(values.shape[1])
     rounds, first, of_query = dim // np.uint64(WIDE), row * dim, query * dim
-    total = _whole(values, first, queries, of_query, rounds)
+    total = _whole(values, first, queries, of_query, rounds) if rounds else np.int32(0)
     for i in range(rounds * np.uint64(WIDE), dim):
         total += np.int32(values[row, i]) * np.int32(queries[query, i])
     return total

@@ -19,13 +19,14 @@ from counterpoint.index.compiled.machine import (
     loaded,
     number,
     place_of,
+    repeated,
 )
 from counterpoint.index.compiled.nibbles import CHUNK, by_nibbles, tables_of
-from counterpoint.index.compiled.products import added_up_four, multiplied, summed
+from counterpoint.index.compiled.products import added_up_four, multiplied
 
 __all__ = ["sketched_rows"]
 
-# Imported code: a3de357c. numba compiles anew when this file changes, but not when that does.
+# Imported code: 97bd71ba. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
@@ -59,7 +60,7 @@ def _four(typingctx: Any, signs: Any, first: Any, width: Any, query: Any, sums: 
             return added
 
         rounds = builder.udiv(builder.add(width, number(7)), number(8))
-        found = added_up_four(builder, summed(builder, rounds, step, ROWS))
+        found = added_up_four(builder, repeated(builder, rounds, [number(0, INTS)] * ROWS, step))
         where = place_of(code, 4, args[5], found.type)
         builder.store(found, where, align=4)
         return context.get_dummy_value()

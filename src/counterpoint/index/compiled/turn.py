@@ -9,7 +9,7 @@ from counterpoint.index.compiled.machine import given
 
 __all__ = ["turn"]
 
-# Imported code: d0c21f45. numba compiles anew when this file changes, but not when that does.
+# Imported code: f054495f. numba compiles anew when this file changes, but not when that does.
 
 
 @njit(types.void(types.float64[:, ::1], given(types.float64, 2)), nogil=True, cache=True)
