@@ -235,6 +235,10 @@ FAULTS = {
         stages(train(MarginMSE() + CachedContrastive(), cache=NegativeCache())),
         "margin_mse compares a query's own documents; give the stage negatives",
     ),
+    "a loss on nothing": (
+        stages(train(Contrastive() + Orthogonality("cls"), lexical=BM25Terms())),
+        "stages.train.objective.losses.1: there is no vector set 'cls'",
+    ),
     "two scales": (
         stages(train(CachedContrastive(scale=20.0), cache=NegativeCache(on="mean"))),
         "cache: negatives are drawn with scale 1, but cached_contrastive has scale 20",

@@ -83,7 +83,9 @@ class Loss(Summand["Loss", "Objective"], Part, ABC):
         """The loss of one step, averaged over its queries."""
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
-        """Reasons why the loss cannot train a model. `counterpoint.recipe.check` finds unknown sets itself.
+        """Reasons why the loss cannot train a model.
+
+        `counterpoint.recipe.check` says itself if there is no set `on`, and then does not ask.
 
         Args:
             sets: the model's vector sets by name, including what its routers produce.
@@ -125,7 +127,7 @@ def _checked(loss: Loss, found: object) -> Float[Tensor, ""]:
 
 def not_pooled(loss: str, on: str, sets: Mapping[str, SetTraits]) -> Iterator[str]:
     """A fault of a loss (its label) that takes one vector per text, if the set `on` has several."""
-    if on in sets and not sets[on].pooled:
+    if not sets[on].pooled:
         yield f"{loss} takes one vector per text, and {on!r} has several; name a pooled set"
 
 

@@ -143,7 +143,8 @@ def _train(recipe: Recipe, stage: Train, sets: Mapping[str, SetTraits]) -> Itera
         yield "no scorer; give the stage one, or the recipe one for all stages"
     yield from stage.faults()
     for loss in stage.losses:
-        yield from loss.faults(sets, stage.cache)
+        if getattr(loss, "on", None) in (None, *sets):  # else `_vector_sets` says that there is no such set
+            yield from loss.faults(sets, stage.cache)
 
 
 def _unknown_sets(path: str, names: Iterable[str], sets: list[str]) -> Iterator[str]:

@@ -40,7 +40,7 @@ class GateSparsity(Loss):
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
         """The set has no gate."""
-        if self.on in sets and not sets[self.on].gated:
+        if not sets[self.on].gated:
             yield (
                 f"{self.label} closes the gate of {self.on!r}, and the model has none there; give it "
                 f"DualEncoder(..., gates={{{self.on!r}: Gate()}})"
@@ -75,7 +75,7 @@ class OfRouter(Loss, ABC):
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
         """The set has no router."""
-        if self.on in sets and not sets[self.on].routed:
+        if not sets[self.on].routed:
             yield f"{self.label} needs the router of {self.on!r}, which has none; make it Routed(Router())"
 
     def _beside(self, sets: Representation, end: str) -> Vectors:
@@ -163,7 +163,7 @@ class TermSparsity(Loss):
 
     def faults(self, sets: Mapping[str, SetTraits], cache: NegativeCache | None) -> Iterator[str]:
         """FLOPS needs rows with ids."""
-        if self.norm == "flops" and self.on in sets and not sets[self.on].ids:
+        if self.norm == "flops" and not sets[self.on].ids:
             yield (
                 f"{self.label}: 'flops' is by term, and the rows of {self.on!r} have no ids; name a set "
                 "of terms, or use norm='l1'"
