@@ -235,7 +235,7 @@ FAULTS = {
         stages(train(MarginMSE() + CachedContrastive(), cache=NegativeCache())),
         "margin_mse compares a query's own documents; give the stage negatives",
     ),
-    "a loss on nothing": (
+    "a loss that reads its set": (
         stages(train(Contrastive() + Orthogonality("cls"), lexical=BM25Terms())),
         "stages.train.objective.losses.1: there is no vector set 'cls'",
     ),
