@@ -20,6 +20,10 @@ FOLDER = Path(counterpoint.index.compiled.__file__).parent
 KERNELS = sorted(path for path in FOLDER.glob("*.py") if "cache=True" in path.read_text())
 IMPORT = re.compile(r"^from (counterpoint\.\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
 LINE = "# Imported code: {}. numba compiles anew when this file changes, but not when that does."
+WITHOUT_VBMI = "NUMBA_CPU_NAME=cascadelake NUMBA_CPU_FEATURES=" + ",".join(
+    f"+{name}"
+    for name in "avx512f avx512bw avx512dq avx512vl avx512cd avx512vnni avx2 fma bmi bmi2 f16c popcnt".split()
+)
 
 
 def imported(path):
@@ -78,12 +82,18 @@ def test_every_kernel_is_checked(name):
 
 @pytest.mark.parametrize(
     ("setting", "kernel"),
-    [("NUMBA_ENABLE_AVX=0", "compiled, portable"), ("NUMBA_DISABLE_JIT=1", "numpy")],
+    [
+        ("NUMBA_ENABLE_AVX=0", "compiled, portable"),
+        ("NUMBA_DISABLE_JIT=1", "numpy"),
+        pytest.param(WITHOUT_VBMI, "compiled, AVX-512 VNNI", marks=pytest.mark.long),
+    ],
 )
 def test_numbas_settings_are_followed(setting, kernel, tmp_path):
     """In a process of its own; with an instruction that numba does without, LLVM would end the process."""
-    name, _, value = setting.partition("=")
-    environment = {**os.environ, name: value, "NUMBA_CACHE_DIR": str(tmp_path)}
+    if "VNNI" in kernel and "VNNI" not in paths.described()["kernel"]:
+        pytest.skip("this processor has no AVX-512 VNNI")
+    changed = dict(each.split("=") for each in setting.split())
+    environment = {**os.environ, **changed, "NUMBA_CACHE_DIR": str(tmp_path)}
     code = "from counterpoint.index.paths import described; print(described()['kernel'])"
     found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert found.stdout.strip() == kernel, found.stderr
