@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
+from counterpoint.index.compiled.bit_sums import CHUNK
 from counterpoint.index.compiled.dots import ROWS, dots, raised, total_of, word_of
 from counterpoint.index.compiled.machine import LANES, VNNI, given, prefetch
-from counterpoint.index.compiled.one_bit import CHUNK, by_look_ups
+from counterpoint.index.compiled.one_bit import by_look_ups
 from counterpoint.index.compiled.unpacked import unpack
 
 __all__ = ["HALVES", "maxsim_bits", "products_of"]
 
-# Imported code: c27d3f2f. numba compiles anew when this file changes, but not when that does.
+# Imported code: e13cfcb9. numba compiles anew when this file changes, but not when that does.
 
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 """Every float16 as float32, by its bits; numba does not support float16."""

@@ -1,7 +1,7 @@
 """Where rows have bits, the sum of a query's integers: a look-up for every four bits of sixteen rows at once.
 
 Four bytes of a row share a table of 64 entries, of which one instruction of AVX-512 VBMI finds 64. So a sum
-takes half the time of multiplying the bits, `counterpoint.index.compiled.sketched`.
+takes two thirds of the time of multiplying the bits, `counterpoint.index.compiled.sketched`.
 """
 
 from __future__ import annotations

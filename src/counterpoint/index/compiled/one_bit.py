@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from counterpoint.index.compiled.bit_sums import BATCH, CHUNK, buffers_of, find_sums, tables_of
+from counterpoint.index.compiled.bit_sums import BATCH, buffers_of, find_sums, tables_of
 from counterpoint.index.compiled.dots import total_of, word_of
 from counterpoint.index.compiled.machine import (
     FLOATS,
@@ -26,16 +26,16 @@ from counterpoint.index.compiled.machine import (
     spread,
 )
 
-__all__ = ["CHUNK", "by_look_ups"]
+__all__ = ["by_look_ups"]
 
-# Imported code: ff1662f7. numba compiles anew when this file changes, but not when that does.
+# Imported code: a615b9db. numba compiles anew when this file changes, but not when that does.
 
 
 @instruction
 def _raise(typingctx: Any, best: Any, starts: Any, lane: Any, sums: Any, rows: Any, of_rows: Any) -> Any:
     """Raise the best similarities of sixteen query rows to those with some rows of a document.
 
-    `rows` are the first of them and the end; `of_rows` their factors, and their places in a table, and that.
+    `rows` are the first of them and the end; `of_rows` their factors, their places in a table, and the table.
     """
 
     def codegen(*code: Any) -> Any:
