@@ -10,7 +10,8 @@ and with the batch as negatives, and leaves out one part of the model after anot
 encoders of 2, 4 and 6 layers next to MiniLM's whole and times them. `grid` trains with and without alignment
 at two learning rates (`daft_grid.py`). Every row is a run of `counterpoint train` in a folder of its own (its
 recipe is written next to it), so a benchmark that was stopped goes on where it was. Queries of the test split
-are searched once, after training. Which rows are compared with which was fixed beforehand.
+are searched once, after training, over all documents and over those that no training query is judged for
+(`unseen`). Which rows are compared with which was fixed beforehand.
 
 With `--json` every row is saved as soon as it has been measured; `show` prints what was saved, rows of the
 same command together, so seeds may be trained apart.
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from benchmarks.common import folder_of, parser_of, read_json
 from benchmarks.papers.daft_grid import contrasts, grid_rows
-from benchmarks.papers.daft_measures import MEASURES, carried_out, cells, queries_of
+from benchmarks.papers.daft_measures import carried_out, cells, queries_of
 from benchmarks.papers.daft_rows import (
     CANDIDATES,
     COLLAPSE_PAIRS,
@@ -80,7 +81,7 @@ def show(what, found):
     print(f"loss of equal scores ln(1 + {CANDIDATES}) = {EQUAL_SCORES:.3f}")
     print_table(cells(found))
     names = dict.fromkeys(row for row, _ in found)
-    for measure in MEASURES:
+    for measure in next(iter(found.values()))["queries"]:
         pairs = PAIRS[what] if what in PAIRS else contrasts(names)
         if table := differences(queries_of(found, measure), pairs):
             print(f"\n{measure}:")

@@ -82,7 +82,7 @@ def value(measured, system, what):
         ]
     else:
         cells = [c["systems"].get(system) for c in measured.values()]
-    if None in cells or cells[0][what] is None:
+    if None in cells or cells[0].get(what) is None:
         return None
     return 100 * mean(cell[what] if what == "easy" else cell[what]["nDCG@10"] for cell in cells)
 

@@ -126,6 +126,9 @@ def test_a_row_is_trained_and_measured_once(tmp_path, monkeypatch, capsys):
     (values,) = first["rows"]
     assert values["row"] == "mean, far; alignment; 2e-04" and values["seed"] == 0
     assert set(values["queries"]["nDCG@10"]) == {f"q{n}" for n in range(32, 40)}
+    assert values["queries"]["unseen: nDCG@10"].keys() == values["queries"]["nDCG@10"].keys()
+    for query, value in values["queries"]["nDCG@10"].items():  # fewer documents, none of them better
+        assert values["queries"]["unseen: nDCG@10"][query] >= value
     main()
     again = capsys.readouterr()
     assert "done" not in again.err and "| mean, far; alignment; 2e-04 | 0 |" in again.out

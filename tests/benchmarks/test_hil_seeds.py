@@ -34,10 +34,12 @@ def test_means_are_over_seeds_and_differences_over_queries_and_seeds(tmp_path, c
     assert colbert.count("40.0 (40.0 to 40.0)") == 3 and "| 0.10 (0.10 to 0.10) |" in colbert
     assert "- HIL as the paper has it: HIL − ColBERT" in printed
     assert "- L alone" not in printed  # no row of that name
-    lines = {line.split(" | ")[0]: line for line in printed.splitlines()}
+    lines = {line.split(" | ")[0]: line for line in reversed(printed.splitlines())}
     assert "| HIL − ColBERT; seed one | 0.100 |" in lines["| HIL − ColBERT; seed one"]
     assert lines["| HIL − ColBERT"].startswith("| HIL − ColBERT | 0.150 |")
     assert "| 2 seeds |" in lines["| HIL − ColBERT"]
+    # By hand: gaps of 10 and 20, standard error 5, Student's t with one degree of freedom 12.7062.
+    assert "| HIL − ColBERT | 15.0 [-48.5, 78.5] | 15.0 [-48.5, 78.5] | 15.0 [-48.5, 78.5] |" in printed
 
 
 def test_seeds_of_different_collections_are_refused(tmp_path):
@@ -62,3 +64,4 @@ def test_bm25_and_citadel_are_compared_where_they_were_measured(tmp_path, capsys
     assert "| CITADEL-HIL − CITADEL; seed one | -0.100 |" in printed
     assert "| BM25 | 1 |" not in printed  # it was not trained
     assert "| HIL's hundred |" in printed
+    assert "over seeds" not in printed.replace("means over", "")  # there is one
