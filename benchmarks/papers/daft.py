@@ -18,13 +18,14 @@ same command together, so seeds may be trained apart.
 """
 
 import json
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from benchmarks.common import folder_of, parser_of, read_json
 from benchmarks.papers.daft_grid import contrasts, grid_rows
-from benchmarks.papers.daft_measures import carried_out, cells, queries_of
+from benchmarks.papers.daft_measures import HELD_OUT, carried_out, cells, gaps_over_seeds, queries_of
 from benchmarks.papers.daft_rows import (
     CANDIDATES,
     COLLAPSE_PAIRS,
@@ -81,8 +82,12 @@ def show(what, found):
     print(f"loss of equal scores ln(1 + {CANDIDATES}) = {EQUAL_SCORES:.3f}")
     print_table(cells(found))
     names = dict.fromkeys(row for row, _ in found)
+    pairs = PAIRS[what] if what in PAIRS else contrasts(names)
+    for measure in HELD_OUT:
+        if table := gaps_over_seeds(found, measure, pairs):
+            print(f"\n{measure}, differences with 95 % intervals over seeds:")
+            print_table(table)
     for measure in next(iter(found.values()))["queries"]:
-        pairs = PAIRS[what] if what in PAIRS else contrasts(names)
         if table := differences(queries_of(found, measure), pairs):
             print(f"\n{measure}:")
             print_table(table)
@@ -132,7 +137,11 @@ def recipes_of(arguments):
         rows = grid_rows(arguments.documents, arguments.seeds, arguments.steps, arguments.align)
     else:
         rows = {"collapse": collapse_rows, "layers": layer_rows}[arguments.what](arguments.seeds)
-    return {key: one for key, one in rows.items() if any(part in one.name for part in arguments.only)}
+    chosen = {key: one for key, one in rows.items() if any(part in one.name for part in arguments.only)}
+    if not chosen:
+        names = "\n".join(one.name for one in rows.values())
+        sys.exit(f"no row's name has any of {arguments.only}; there are\n{names}")
+    return chosen
 
 
 def parsed():

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.common import folder_of, train_rows
-from benchmarks.papers.seeds import spread
+from benchmarks.papers.seeds import spread, t_interval
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
@@ -15,6 +15,7 @@ from counterpoint.measure import evaluate
 from counterpoint.search import Searcher
 
 MEASURES = ("nDCG@10", "R@100")
+HELD_OUT = tuple(f"held out: {name}" for name in MEASURES)  # training queries that are held out
 UNSEEN = tuple(f"unseen: {name}" for name in MEASURES)  # over documents that training did not see
 
 
@@ -35,9 +36,9 @@ def described(folder):
     for side in ("document", "query"):
         for short, name in (("cos", "cosine"), ("rank", "rank")):
             found[f"{short} {side[0]}"] = watched[f"watch.v.{side}.{name}"]
-    for measure in MEASURES:  # of training queries that are held out, where there are any
+    for measure, name in zip(MEASURES, HELD_OUT, strict=True):
         if values := [line[measure] for line in ending if measure in line]:
-            found[f"held out: {measure}"] = values[-1]
+            found[name] = values[-1]
     if estimates := [line["alignment.kl"] for line in lines if "alignment.kl" in line]:
         found["KL"] = f"{estimates[0]:.0f} to {estimates[-1]:.0f}"
     if aligning:
@@ -112,3 +113,17 @@ def cells(found):
 def queries_of(found, measure):
     """By row and seed: a measure of each query."""
     return {key: measured["queries"][measure] for key, measured in found.items()}
+
+
+def gaps_over_seeds(found, measure, pairs):
+    """Of each pair of rows, treatment − control of a measure that each seed has one value of."""
+    table = {}
+    for treatment, control in pairs:
+        seeds = [seed for row, seed in found if row == treatment and (control, seed) in found]
+        ends = [(found[treatment, seed].get(measure), found[control, seed].get(measure)) for seed in seeds]
+        gaps = [first - second for first, second in ends if None not in (first, second)]
+        if len(gaps) > 1:
+            low, high = t_interval(gaps)
+            each = ", ".join(f"{gap:.3f}" for gap in gaps)
+            table[f"{treatment} − {control}"] = {"seeds": each, "mean": mean(gaps), "low": low, "high": high}
+    return table

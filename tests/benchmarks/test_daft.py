@@ -38,7 +38,8 @@ def test_rows_differ_by_seed_alone_and_pairs_name_rows(what):
 def layers(seed, lost):
     """A row of `layers` whose queries lose a little more from query to query."""
     queries = {f"q{n}": 0.8 - lost - n / 100 for n in range(4)}
-    return {"loss": 4.0 + seed, "KL": "9 to 1", "queries": {"nDCG@10": queries, "R@100": queries}}
+    held_out = {"held out: R@100": 0.9 - lost}
+    return {"loss": 4.0 + seed, "KL": "9 to 1", **held_out, "queries": {"nDCG@10": queries, "R@100": queries}}
 
 
 def test_layers_are_compared_with_the_whole_over_seeds(tmp_path, capsys):
@@ -58,6 +59,8 @@ def test_layers_are_compared_with_the_whole_over_seeds(tmp_path, capsys):
     printed = capsys.readouterr().out
     # By hand: mean −.3, standard error .1/√3, Student's t with two degrees of freedom 4.3027.
     assert "| 2 layers, first and last − 6 layers | -0.300 | -0.548 | -0.052 | 3 seeds |" in printed
+    of_seeds = "-0.200, -0.300, -0.400 | -0.300 | -0.548 | -0.052 |"
+    assert f"| 2 layers, first and last − 6 layers | {of_seeds}" in printed
 
 
 def test_a_log_is_described_by_its_last_stage(tmp_path):
