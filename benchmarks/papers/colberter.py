@@ -1,8 +1,9 @@
 """ColBERTer's tables 2 to 5 and figures 4 and 5 in shape, on MiniLM at a budget for a CPU.
 
-    python -m benchmarks.papers.colberter train DATA -o RUNS [--jobs 2] [--rows ROW …]
+    python -m benchmarks.papers.colberter train DATA -o RUNS [--jobs 2] [--rows ROW …] [--seed 1]
     python -m benchmarks.papers.colberter evaluate DATA -o RUNS [--json FILE] [--plot FILE] [--forest FILE]
     python -m benchmarks.papers.colberter show --json FILE [--plot FILE] [--forest FILE]
+    python -m benchmarks.papers.colberter seeds --json 1.json 2.json 3.json
     python -m benchmarks.papers.colberter ship -o RUNS
 
 DATA holds the collections. `train` puts a training collection together from four of them and trains every row
@@ -11,7 +12,8 @@ stopped goes on where it was. `evaluate` encodes the six evaluation collections 
 rows, searches them in all of ColBERTer's workflows, lets each row refine what a standalone retriever finds
 (MiniLM's own sentence vectors, for TAS-Balanced of table 2), prints tables next to the paper's figures and
 draws figures 4 (`--plot`) and 5 (`--forest`). Nothing is tuned on those six. `show` prints and draws again
-what an evaluation has saved. `ship` writes the weights of the models `colberter` and `uni-colberter` into the
+what an evaluation has saved. `seeds` compares rows over several seeds, one evaluation for each
+(`colberter_seeds.py`). `ship` writes the weights of the models `colberter` and `uni-colberter` into the
 sources.
 """
 
@@ -32,6 +34,7 @@ from benchmarks.common import (
 )
 from benchmarks.papers.colberter_effects import STANDALONE, figure5, show_effects, values_of
 from benchmarks.papers.colberter_rows import TEACHER, THRESHOLDS, rows
+from benchmarks.papers.colberter_seeds import show_seeds
 from benchmarks.papers.colberter_tables import figure4, show
 from safetensors.torch import save_file
 
@@ -74,7 +77,7 @@ def train(arguments):
     """All rows; those that start from another one wait for it."""
     arguments.output.mkdir(parents=True, exist_ok=True)
     collection = training_collection(arguments.data, arguments.output / "collection", TRAINING, QUERIES)
-    recipes = rows(lambda name: str(folder_of(name, arguments.output)))
+    recipes = rows(lambda name: str(folder_of(name, arguments.output)), arguments.seed)
     recipes = {name: recipe for name, recipe in recipes.items() if name in (arguments.rows or recipes)}
     train_rows(recipes, folder_of, arguments, *data_of(collection, arguments))
 
@@ -185,7 +188,10 @@ def ship(arguments):
 
 def parsed():
     parser = parser_of(__doc__)
-    _, evaluate, show, ship = add_commands(parser, "train", "evaluate", "show", "ship").values()
+    names = "train", "evaluate", "show", "seeds", "ship"
+    train, evaluate, show, seeds, ship = add_commands(parser, *names).values()
+    train.add_argument("--seed", type=int, default=1)
+    seeds.add_argument("--json", type=Path, nargs="+", required=True, help="an evaluation of each seed")
     ship.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
     evaluate.add_argument("--json", type=Path, help="save what was measured")
     show.add_argument("--json", type=Path, required=True, help="what an evaluation has saved")
@@ -202,6 +208,8 @@ def main():
         return train(arguments)
     if arguments.what == "ship":
         return ship(arguments)
+    if arguments.what == "seeds":
+        return show_seeds(arguments.json)
     for path in filter(None, (arguments.plot, arguments.forest)):
         check_format(path)  # told now, not after an hour
     if arguments.what == "show":

@@ -3,6 +3,8 @@
 Since only heads learn, all rows share one backbone, and `colberter.py` encodes a collection once for all.
 """
 
+from dataclasses import replace
+
 from counterpoint.encode import (
     DualEncoder,
     Encoder,
@@ -91,9 +93,9 @@ def row(several, *, cls=0.1, sparse=0.0, exact=False, learned=True, start=None, 
     )
 
 
-def rows(folder_of):
+def rows(folder_of, seed=1):
     """All rows by name, those that others start from before them."""
-    return {
+    found = {
         "tokens 32, fixed, α_CLS 0": row(tokens(32), cls=0, learned=False),
         "tokens 32, α_CLS 0.1": row(tokens(32), cls=0.1),
         "tokens 32, α_CLS 0.2": row(tokens(32), cls=0.2),
@@ -115,6 +117,7 @@ def rows(folder_of):
         "words 32, long": row(words(32), long=True),
         "words 32, long, α_CS 0.1": row(words(32), sparse=0.1, long=True),
     }
+    return {name: replace(recipe, seed=seed) for name, recipe in found.items()}
 
 
 THRESHOLDS = {  # after training; `colberter_choice.py` measures others
