@@ -51,9 +51,9 @@ def described(folder):
 def _per_query(folder, data):
     """Each measure of every query of the test split, over all documents and over the unseen; measured once.
 
-    A model draws all queries to the documents it was trained with. Where the splits share no document, as in
-    SQuAD's by article, those of the test split then rank below them all, collapsed or not. So test queries
-    also search the documents that no training query is judged for.
+    A model may draw all queries to the documents it was trained with. If the splits share no document, as in
+    SQuAD's by article, those of the test split then rank below them, collapsed or not. So test queries also
+    search the documents that no training query is judged for.
     """
     path = folder / "test.json"
     found = json.loads(path.read_text()) if path.is_file() else {}
