@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 
 import counterpoint.index.compiled
+import counterpoint.onnx_encoder
 from counterpoint.index import paths
 from counterpoint.index.codec import rounded
 from counterpoint.index.kernel_check import Kernels, agrees
 
 FOLDER = Path(counterpoint.index.compiled.__file__).parent
-KERNELS = sorted(path for path in FOLDER.glob("*.py") if "cache=True" in path.read_text())
+ENCODER = Path(counterpoint.onnx_encoder.__file__).parent
+FILES = sorted([*FOLDER.glob("*.py"), *ENCODER.glob("*.py")])
+KERNELS = [path for path in FILES if "cache=True" in path.read_text()]
 IMPORT = re.compile(r"^from (counterpoint\.\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
 LINE = "# Imported code: {}. numba compiles anew when this file changes, but not when that does."
 WITHOUT_VBMI = "NUMBA_CPU_NAME=cascadelake NUMBA_CPU_FEATURES=" + ",".join(

@@ -74,7 +74,7 @@ def test_what_cannot_be_exported_is_told_and_encoded_by_torch(tiny_bert_folder, 
         assert notes.search("fox")
         assert "Nice" in notes.info()["model"]["queries"]["why"]
     assert not list((tmp_path / "i").glob("models/*"))
-    for backend in ("onnx", "onnx-int8"):
+    for backend in ("onnx", "int8"):
         with pytest.raises(ArtifactError, match="no export of queries: .*Nice"):
             cp.open(tmp_path / "i", backend=backend).search("fox")
 
@@ -87,19 +87,19 @@ def test_a_codec_that_does_not_exist_is_refused(tiny_bert_folder, tmp_path):
 
 
 def test_8_bits_find_the_same_documents_and_their_explanations_sum(saved, call):
-    with cp.open(saved / "i") as exact, cp.open(saved / "i", backend="onnx-int8") as fast:
+    with cp.open(saved / "i") as exact, cp.open(saved / "i", backend="int8") as fast:
         wanted, found = exact.search("the quick fox"), fast.search("the quick fox", explain=True)
         assert [hit.id for hit in found] == [hit.id for hit in wanted]
         scores = [hit.score for hit in found]
         assert scores == pytest.approx([hit.score for hit in wanted], abs=0.02)
         assert scores != [hit.score for hit in wanted]
         assert [hit.explanation.score for hit in found] == pytest.approx(scores, abs=1e-5)
-    code, out, _ = call("search", saved / "i", "the quick fox", "--backend", "onnx-int8", "--json")
+    code, out, _ = call("search", saved / "i", "the quick fox", "--backend", "int8", "--json")
     assert code == 0 and [hit["score"] for hit in json.loads(out)["hits"]] == pytest.approx(scores, abs=1e-6)
 
 
 def test_a_backend_that_does_not_exist_is_refused(saved):
-    with pytest.raises(ConfigError, match="one of 'auto', 'onnx', 'onnx-int8', 'torch', found 'cuda'"):
+    with pytest.raises(ConfigError, match="one of 'auto', 'onnx', 'int8', 'torch', found 'cuda'"):
         cp.open(saved / "i", backend="cuda").search("fox")
 
 

@@ -124,6 +124,8 @@ def test_queries_are_encoded_as_by_torch(kind, folder, tmp_path):
     model = MODELS[kind](folder).setup().eval()
     found = exported(model, tmp_path / "e")
     assert difference(found.encode_query(MORE), model.encode_query(MORE, FP32)) < 1e-5
+    fast = open_export(tmp_path / "e", {}, lambda: Path(model.loaded_from), lambda: model, int8=True)
+    assert difference(fast.encode_query(MORE), found.encode_query(MORE)) < 0.1
     assert found.sets == model.sets and found.fingerprint() == model.fingerprint()
     assert len(found.encode_query([])[next(iter(model.sets))]) == 0
     for name, layout in model.sets.items():

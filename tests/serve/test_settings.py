@@ -27,7 +27,7 @@ def test_every_other_address_needs_one(host):
         ({"seconds": 0}, "seconds must be above 0"),
         ({"seconds": float("nan")}, "seconds must be above 0"),
         ({"read_keys": ("short",)}, "at least 16 ASCII"),
-        ({"backend": "cuda"}, "backend must be one of auto, onnx, onnx-int8, torch, found 'cuda'"),
+        ({"backend": "cuda"}, "backend must be one of auto, onnx, int8, torch, found 'cuda'"),
     ],
 )
 def test_wrong_values(given, words):
@@ -39,10 +39,10 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(tmp_p
     file = tmp_path / "serve.toml"
     file.write_text(f'port = 1\nmax_k = 1\nthreads = 7\nread_keys = ["{KEY}"]\nseconds = 3\n')
     environment = {"COUNTERPOINT_PORT": "2", "COUNTERPOINT_MAX_K": "2", "COUNTERPOINT_LOG_TEXTS": "true"}
-    environment |= {"COUNTERPOINT_BACKEND": "onnx-int8"}
+    environment |= {"COUNTERPOINT_BACKEND": "int8"}
     found = ServeSettings.gathered({"port": 3, "host": None}, environment, file)
     assert (found.port, found.max_k, found.threads, found.log_texts) == (3, 2, 7, True)
-    assert found.backend == "onnx-int8"
+    assert found.backend == "int8"
     assert (found.read_keys, found.seconds, found.host) == ((KEY,), 3, "127.0.0.1")
     several = ServeSettings.gathered({}, {"COUNTERPOINT_WRITE_KEYS": f"{KEY}, {KEY}2"})
     assert several.write_keys == (KEY, f"{KEY}2")

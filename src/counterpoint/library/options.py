@@ -31,9 +31,9 @@ DEFAULT_MODEL = "minilm"
 AUTO_MODEL = "auto"
 """The default: the model of an exported index, and `DEFAULT_MODEL` for other sources."""
 
-Backend = Literal["auto", "onnx", "onnx-int8", "torch"]
+Backend = Literal["auto", "onnx", "int8", "torch"]
 """What encodes queries. auto: the ONNX graph exported with the index, or the model with torch if there is no
-graph. onnx: the graph, or an error. onnx-int8: the graph with 8-bit matrices, or an error; it is faster, and
+graph. onnx: the graph, or an error. int8: the graph with 8-bit matrices, or an error; it is faster, and
 its vectors differ a little. torch: the model."""
 BACKEND: Backend = "auto"
 

@@ -31,7 +31,7 @@ def encoder_of(
         backend: see `Backend`.
 
     Raises:
-        ArtifactError: the model is missing or another; for "onnx" and "onnx-int8", there is no export, or its
+        ArtifactError: the model is missing or another; for "onnx" and "int8", there is no export, or its
             files have changed.
         ConfigError: the backend is unknown, or the index does not record where its model is.
 
@@ -41,13 +41,13 @@ def encoder_of(
     if backend not in get_args(Backend):
         names = ", ".join(map(repr, get_args(Backend)))
         raise ConfigError(f"backend must be one of {names}, found {backend!r}")
-    needed = backend in ("onnx", "onnx-int8")
+    needed = backend in ("onnx", "int8")
     name = model if isinstance(model, str | Path) else None
     if name is not model:
         index.check_model(cast("Model", model).fingerprint())
     load: Callable[[], Any] = partial(model_of, index, name=name) if name is model else lambda: model
     try:
-        found = None if backend == "torch" else _exported(index, name, load, int8=backend == "onnx-int8")
+        found = None if backend == "torch" else _exported(index, name, load, int8=backend == "int8")
     except ArtifactError as error:
         if needed:
             raise

@@ -20,7 +20,7 @@ from counterpoint.encode.words import WordSettings
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index import TextModel, VectorSet
 from counterpoint.onnx_encoder.description import GRAPH, NAME, Description, Embeddings
-from counterpoint.onnx_encoder.int8 import in_8_bits
+from counterpoint.onnx_encoder.integer_session import IntegerSession
 from counterpoint.onnx_encoder.places import Mapped
 from counterpoint.onnx_encoder.session import Session, check_runtime
 from counterpoint.recent import Recent
@@ -41,7 +41,7 @@ class ExportedModel:
         graph: in ONNX; computes vectors.
         files: by their names in the description.
         full: loads the model, with torch, once documents must be encoded.
-        int8: round the matrices of the graph to 8 bits.
+        int8: round the matrices of the graph to 8 bits, and compute it without ONNX Runtime.
 
     Attributes:
         batches: False: queries are encoded one by one, by as many threads as call.
@@ -159,10 +159,10 @@ class ExportedModel:
         return {name: self._files[one.file].floats(one.offset, one.shape) for name, one in weights.items()}
 
     @cached_property
-    def _session(self) -> Session:
+    def _session(self) -> Session | IntegerSession:
         looked_up = {name for one in self.description.embeddings.values() for name in one.names}
         graph, weights = self._graph, {k: v for k, v in self._weights.items() if k not in looked_up}
-        return Session(*in_8_bits(graph, weights)) if self._int8 else Session(graph, weights)
+        return (IntegerSession if self._int8 else Session)(graph, weights)
 
     def _choices(self, side: Side) -> Mapping[str, Any]:
         return self.description.sides[side].choices
@@ -234,13 +234,14 @@ def open_export(
         expected: SHA-256 of the files in it.
         model: finds the folder of the model, if weights are in it.
         full: loads the model itself.
-        int8: round the matrices of the graph to 8 bits.
+        int8: round the matrices of the graph to 8 bits, and compute it without ONNX Runtime.
 
     Raises:
-        ArtifactError: a file is missing, damaged or different from the exported one, or ONNX Runtime is not
-            installed.
+        ArtifactError: a file is missing, damaged or different from the exported one; or ONNX Runtime is not
+            installed, which only `int8` does without.
     """
-    check_runtime()
+    if not int8:
+        check_runtime()
     text, graph = (_checked(folder / name, expected.get(name)) for name in (NAME, GRAPH))
     description = Description.parse(text.decode(), folder / NAME)
 
