@@ -225,6 +225,8 @@ def queries_text(account: Mapping[str, Any]) -> str:
         return "queries are encoded with torch; build the index again to export an encoder without torch"
     if "why" in told:
         return f"queries are encoded with torch: {told['why']}"
+    if told.get("bits") == 8:
+        return f"queries are encoded in 8 bits; mean cosine {told['cosine']:.4f} to the vectors of float32"
     return (
         f"queries are encoded with ONNX Runtime; largest difference from torch {told['difference']:.1e} in "
         f"{told['texts']} texts"

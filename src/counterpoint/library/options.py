@@ -32,9 +32,9 @@ AUTO_MODEL = "auto"
 """The default: the model of an exported index, and `DEFAULT_MODEL` for other sources."""
 
 Backend = Literal["auto", "onnx", "int8", "torch"]
-"""What encodes queries. auto: the ONNX graph exported with the index, or the model with torch if there is no
-graph. onnx: the graph, or an error. int8: the graph with 8-bit matrices, or an error; it is faster, and
-its vectors differ a little. torch: the model."""
+"""What encodes queries. int8: the graph exported with the index, with 8-bit matrices, or an error. onnx: the
+graph in float32 by ONNX Runtime, or an error; it takes twice as long. torch: the model. auto: int8 if the
+export found its vectors near the model's, else onnx, or torch if there is no graph."""
 BACKEND: Backend = "auto"
 
 DEEP = 1000

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from counterpoint.model import Model
     from counterpoint.onnx_encoder import ExportedModel
 
+EIGHT_BITS = {"int8": True, "onnx": False}  # "auto": as the export says
+
 __all__ = ["encoder_of", "load_as_built", "model_for", "model_of"]
 
 
@@ -47,7 +49,7 @@ def encoder_of(
         index.check_model(cast("Model", model).fingerprint())
     load: Callable[[], Any] = partial(model_of, index, name=name) if name is model else lambda: model
     try:
-        found = None if backend == "torch" else _exported(index, name, load, int8=backend == "int8")
+        found = None if backend == "torch" else _exported(index, name, load, int8=EIGHT_BITS.get(backend))
     except ArtifactError as error:
         if needed:
             raise
@@ -63,7 +65,7 @@ def encoder_of(
 
 
 def _exported(
-    index: Index, name: str | Path | None, load: Callable[[], Any], *, int8: bool
+    index: Index, name: str | Path | None, load: Callable[[], Any], *, int8: bool | None
 ) -> ExportedModel | None:
     """The export of an index, if it has one; None if a model is named that it does not belong to."""
     files = index.manifest.files

@@ -96,6 +96,7 @@ class Description:
         texts: number of texts compared at export.
         difference: the largest difference between its vectors and the model's, relative to the longest vector
             of a set.
+        bits: of its matrices by default, 8 or 32. Exports of earlier versions have 32.
     """
 
     fingerprint: str
@@ -106,15 +107,16 @@ class Description:
     sets: Mapping[str, VectorSet]
     texts: int = 0
     difference: float = 0.0
+    bits: int = 32
 
     @property
     def is_of_folder(self) -> bool:
         """Whether it refers to files in a model's folder."""
         return any(ref.base == "model" for ref in self.files.values())
 
-    def compared(self, texts: int, difference: float) -> Description:
+    def compared(self, texts: int, difference: float, bits: int) -> Description:
         """Copy with the result of a comparison."""
-        return replace(self, texts=texts, difference=difference)
+        return replace(self, texts=texts, difference=difference, bits=bits)
 
     def write(self, folder: Path) -> None:
         """Write `queries.json`."""
@@ -147,6 +149,7 @@ class Description:
                 },
                 texts=body["texts"],
                 difference=body["difference"],
+                bits=body.get("bits", 32),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ArtifactError(f"cannot be read: {error}; build the index again", path=path) from error

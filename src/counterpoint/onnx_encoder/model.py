@@ -225,7 +225,7 @@ def open_export(
     model: Callable[[], Path | None],
     full: Callable[[], TextModel],
     *,
-    int8: bool = False,
+    int8: bool | None = False,
 ) -> ExportedModel:
     """Open an export after checking all files that it refers to.
 
@@ -240,10 +240,12 @@ def open_export(
         ArtifactError: a file is missing, damaged or different from the exported one; or ONNX Runtime is not
             installed, which only `int8` does without.
     """
-    if not int8:
-        check_runtime()
     text, graph = (_checked(folder / name, expected.get(name)) for name in (NAME, GRAPH))
     description = Description.parse(text.decode(), folder / NAME)
+    if int8 is None:
+        int8 = description.bits == 8
+    if not int8:
+        check_runtime()
 
     def folder_of(base: str) -> Path | None:
         if base.startswith("package:"):

@@ -9,7 +9,7 @@ import numpy as np
 from counterpoint.onnx_export.graph import CannotExport
 from counterpoint.types import Ragged
 
-__all__ = ["BOUND", "TEXTS", "difference"]
+__all__ = ["BOUND", "NEAR", "QUERIES", "TEXTS", "difference", "nearness"]
 
 BOUND = 1e-4
 """Maximum difference of a component, relative to the longest vector of its set; float32 rounds at 6e-8."""
@@ -59,6 +59,12 @@ TEXTS: Sequence[str] = (
 )
 """Test texts: short, long, empty, truncated, in other scripts, and with names from programs."""
 
+NEAR = 0.998
+"""The least mean cosine with which queries are encoded in 8 bits by default; docs/design.md has the rule."""
+
+QUERIES = tuple(text for text in TEXTS if len(text) < 200)
+"""Those that are no longer than queries."""
+
 
 def difference(made: Mapping[str, Ragged], wanted: Mapping[str, Ragged]) -> float:
     """The largest difference of a component, relative to the longest vector of its set.
@@ -85,3 +91,14 @@ def _same_ids(one: Ragged, other: Ragged) -> bool:
     if one.ids is None or other.ids is None:
         return one.ids is None and other.ids is None
     return np.array_equal(one.ids, other.ids)
+
+
+def nearness(made: Mapping[str, Ragged], wanted: Mapping[str, Ragged]) -> float:
+    """The mean cosine of corresponding rows, in the set where it is smallest; 1 without rows."""
+    return min((_cosine(made[name].values, packed.values) for name, packed in wanted.items()), default=1.0)
+
+
+def _cosine(made: np.ndarray, wanted: np.ndarray) -> float:
+    lengths = np.linalg.norm(made, axis=1) * np.linalg.norm(wanted, axis=1)
+    there = lengths > 0
+    return float(((made * wanted).sum(1)[there] / lengths[there]).mean()) if there.any() else 1.0

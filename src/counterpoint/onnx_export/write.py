@@ -13,7 +13,7 @@ from counterpoint.onnx_encoder.description import GRAPH, Description, TextSide
 from counterpoint.onnx_encoder.model import ExportedModel, open_export
 from counterpoint.onnx_export.graph import CannotExport
 from counterpoint.onnx_export.network import network_of
-from counterpoint.onnx_export.parity import BOUND, TEXTS, difference
+from counterpoint.onnx_export.parity import BOUND, NEAR, QUERIES, TEXTS, difference, nearness
 from counterpoint.onnx_export.sources import Sources
 from counterpoint.types import Side
 
@@ -27,23 +27,30 @@ def export_queries(model: Model, folder: Path) -> dict[str, Any]:
     vectors differ by more than `BOUND`.
 
     Returns:
-        `texts`, the number of compared texts, and `difference`, the largest found; or `why` there is no
-        export.
+        `texts`, the number of compared texts, `difference`, the largest found, `cosine`, the mean cosine in
+        8 bits, and `bits`, of the matrices by default; or `why` there is no export.
     """
     before = set(folder.iterdir())
     try:
         description = _written(model, folder)
-        source = model.loaded_from
-        exported = open_export(folder, {}, lambda: None if source is None else locate(source), lambda: model)
+        exported, rounded = (_opened(model, folder, int8=int8) for int8 in (False, True))
         texts, found = _compared(exported, model)
         if found > BOUND:
             raise CannotExport(f"its vectors differ by {found:.1e} from the model's, more than {BOUND:.0e}")
-        description.compared(texts, found).write(folder)
+        cosine = nearness(rounded.encode_query(QUERIES), exported.encode_query(QUERIES))
+        bits = 8 if cosine >= NEAR else 32
+        description.compared(texts, found, bits).write(folder)
     except (CannotExport, ImportError, CounterpointError) as error:
         for path in set(folder.iterdir()) - before:
             path.unlink()
         return {"why": str(error)}
-    return {"texts": texts, "difference": found}
+    return {"texts": texts, "difference": found, "cosine": cosine, "bits": bits}
+
+
+def _opened(model: Model, folder: Path, *, int8: bool) -> ExportedModel:
+    source = model.loaded_from
+    located = lambda: None if source is None else locate(source)  # noqa: E731
+    return open_export(folder, {}, located, lambda: model, int8=int8)
 
 
 def _written(model: Model, folder: Path) -> Description:
