@@ -99,7 +99,7 @@ def test_8_bits_find_the_same_documents_and_their_explanations_sum(saved, call):
 
 
 def test_a_backend_that_does_not_exist_is_refused(saved):
-    with pytest.raises(ConfigError, match="one of 'auto', 'onnx', 'int8', 'torch', found 'cuda'"):
+    with pytest.raises(ConfigError, match="one of 'auto', 'int8', 'onnx', 'torch', found 'cuda'"):
         cp.open(saved / "i", backend="cuda").search("fox")
 
 

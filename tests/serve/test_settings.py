@@ -27,7 +27,7 @@ def test_every_other_address_needs_one(host):
         ({"seconds": 0}, "seconds must be above 0"),
         ({"seconds": float("nan")}, "seconds must be above 0"),
         ({"read_keys": ("short",)}, "at least 16 ASCII"),
-        ({"backend": "cuda"}, "backend must be one of auto, onnx, int8, torch, found 'cuda'"),
+        ({"backend": "cuda"}, "backend must be one of auto, int8, onnx, torch, found 'cuda'"),
     ],
 )
 def test_wrong_values(given, words):

@@ -50,7 +50,7 @@ ModelName = Annotated[
 Split = Annotated[str | None, typer.Option(help="Choose the split (default: test, or the only one)")]
 BackendName = Annotated[
     Backend,
-    typer.Option("--backend", help="Encode queries with onnx, faster with int8, or with torch"),
+    typer.Option("--backend", help="Encode queries in 8 bits (int8), in float32 (onnx), or with torch"),
 ]
 Weights = Annotated[str | None, typer.Option(help='Weight the hybrid\'s parts, as in "lexical=1 mean=1"')]
 Adapt = Annotated[

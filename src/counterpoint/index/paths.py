@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, cast, final
+from typing import Any, TypeVar, cast, final
 
 from counterpoint.index.kernel_check import Kernels, agrees
 
-__all__ = ["Kernels", "Meter", "compile_all", "described", "multiplying"]
+__all__ = ["Kernels", "Meter", "compile_all", "described", "multiplying", "usable"]
 
 WORTH = 7 * 10**8  # nanoseconds that loading takes
+Loaded = TypeVar("Loaded")
+
 UNPACK, MULTIPLY = 2, 0.1  # nanoseconds of numpy for a stored component, and for each product with it
 
 
@@ -38,36 +41,47 @@ class Meter:
         Args:
             nanoseconds: what numpy would take now.
         """
+        return _loaded() if self.is_worth_it(nanoseconds) else None
+
+    def is_worth_it(self, nanoseconds: float) -> bool:
+        """Whether numpy takes longer overall than loading compiled kernels, which may be loaded already."""
         self._done += nanoseconds
-        if self._done < WORTH and "counterpoint.index.compiled.maxsim" not in sys.modules:
-            return None
-        return _loaded()
+        return self._done >= WORTH or "counterpoint.index.compiled.maxsim" in sys.modules
 
 
-@lru_cache(maxsize=1)
-def _loaded() -> Kernels | None:
+def usable(load: Callable[[], Loaded | None]) -> Loaded | None:
+    """What `load` imports from compiled modules; None where numba cannot compile or keep it."""
     if not _can_compile():
         return None
     from numba.core.errors import NumbaError
 
     try:
-        from counterpoint.index.compiled.dots import asked_of
-        from counterpoint.index.compiled.inverted import add_postings, add_sorted, matched
-        from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of
-        from counterpoint.index.compiled.postings import saturated as of_postings
-        from counterpoint.index.compiled.proposing import gathered, interactions, levels_of, probed
-        from counterpoint.index.compiled.scan import scan_int8, scan_some
-        from counterpoint.index.compiled.sketched import sketched_rows
-        from counterpoint.index.compiled.turn import turn
+        return load()
     except RuntimeError as error:  # numba can write its cache nowhere
         logging.getLogger(__name__).warning(
             "the compiled kernels are not used: %s; set NUMBA_CACHE_DIR to a folder that can be written",
             error,
         )
-        return None
     except NumbaError as error:  # a version of numba that we do not know
         logging.getLogger(__name__).warning("the compiled kernels are not used: %s", error)
-        return None
+    return None
+
+
+@lru_cache(maxsize=1)
+def _loaded() -> Kernels | None:
+    return usable(_imported)
+
+
+def _imported() -> Kernels | None:
+    from counterpoint.index.compiled.dots import asked_of
+    from counterpoint.index.compiled.inverted import add_postings, add_sorted, matched
+    from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of
+    from counterpoint.index.compiled.postings import saturated as of_postings
+    from counterpoint.index.compiled.proposing import gathered, interactions, levels_of, probed
+    from counterpoint.index.compiled.scan import scan_int8, scan_some
+    from counterpoint.index.compiled.sketched import sketched_rows
+    from counterpoint.index.compiled.turn import turn
+
     lists = probed, levels_of, gathered, interactions
     pooled = scan_int8, scan_some, turn, sketched_rows
     by_id = add_postings, add_sorted, matched, of_postings

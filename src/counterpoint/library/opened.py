@@ -50,7 +50,7 @@ class OpenIndex(Searchable, Changeable):
     Args:
         folder: an index that `counterpoint index` or `counterpoint.index` wrote.
         model: the model, or its new location if it moved.
-        backend: what encodes queries: "auto", "onnx", "int8" or "torch" (see
+        backend: what encodes queries: "auto", "int8", "onnx" or "torch" (see
             `counterpoint.library.options.Backend`).
         cached: number of queries whose vectors are cached; 0 for none.
         fleet: searches the index shard by shard, elsewhere; None to search it here.
@@ -301,7 +301,7 @@ def open_index(
         path: folder of the index, or the address of a server, such as "http://localhost:8000/notes". An
             address gives a `counterpoint.library.remote.RemoteIndex`, which has most of its calls.
         model: the model, or its new location if it moved.
-        backend: what encodes queries: "auto", "onnx", "int8" (faster, a little less exact) or "torch".
+        backend: what encodes queries: "auto", "int8" (8-bit integers), "onnx" (float32) or "torch".
         cached: number of queries whose vectors are cached; 0 for none.
 
     Raises:

@@ -33,7 +33,7 @@ def encoder_of(
         backend: see `Backend`.
 
     Raises:
-        ArtifactError: the model is missing or another; for "onnx" and "int8", there is no export, or its
+        ArtifactError: the model is missing or another; for "int8" and "onnx", there is no export, or its
             files have changed.
         ConfigError: the backend is unknown, or the index does not record where its model is.
 
@@ -43,7 +43,7 @@ def encoder_of(
     if backend not in get_args(Backend):
         names = ", ".join(map(repr, get_args(Backend)))
         raise ConfigError(f"backend must be one of {names}, found {backend!r}")
-    needed = backend in ("onnx", "int8")
+    needed = backend in ("int8", "onnx")
     name = model if isinstance(model, str | Path) else None
     if name is not model:
         index.check_model(cast("Model", model).fingerprint())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from counterpoint.index.paths import Meter
+from counterpoint.index.paths import Meter, usable
 from counterpoint.onnx_encoder import eight_bits, steps
 
 __all__ = ["BY_NUMPY", "Chooser", "Kernels", "agrees", "compiled_kernels"]
@@ -39,13 +39,17 @@ class Chooser:
 
     def kernels(self, positions: int) -> Kernels:
         """The kernels for a query: compiled, once numpy would have taken longer than loading them."""
-        worth = self._meter.kernels(self._weights * (WIDEN + MULTIPLY * positions)) is not None
+        worth = self._meter.is_worth_it(self._weights * (WIDEN + MULTIPLY * positions))
         return (compiled_kernels() if worth else None) or BY_NUMPY
 
 
 @lru_cache(maxsize=1)
 def compiled_kernels() -> Kernels | None:
-    """The compiled kernels; None if they differ from numpy, as old code in numba's cache may."""
+    """The compiled kernels; None without numba, or if they differ from numpy, as old code may."""
+    return usable(_imported)
+
+
+def _imported() -> Kernels | None:
     from counterpoint.onnx_encoder import compiled_steps as compiled
     from counterpoint.onnx_encoder.compiled_product import product
 

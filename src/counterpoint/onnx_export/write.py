@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from counterpoint.encode.sources import locate
 from counterpoint.errors import CounterpointError
 from counterpoint.model import Model
 from counterpoint.onnx_encoder.description import GRAPH, Description, TextSide
+from counterpoint.onnx_encoder.kernels import compiled_kernels
 from counterpoint.onnx_encoder.model import ExportedModel, open_export
 from counterpoint.onnx_export.graph import CannotExport
 from counterpoint.onnx_export.network import network_of
@@ -18,6 +20,8 @@ from counterpoint.onnx_export.sources import Sources
 from counterpoint.types import Side
 
 __all__ = ["export_queries"]
+
+LARGE = 10**6  # with more weights than this, kernels are compiled here, so that no query waits for it
 
 
 def export_queries(model: Model, folder: Path) -> dict[str, Any]:
@@ -37,6 +41,8 @@ def export_queries(model: Model, folder: Path) -> dict[str, Any]:
         texts, found = _compared(exported, model)
         if found > BOUND:
             raise CannotExport(f"its vectors differ by {found:.1e} from the model's, more than {BOUND:.0e}")
+        if sum(math.prod(weight.shape) for weight in description.weights.values()) > LARGE:
+            compiled_kernels()
         cosine = nearness(rounded.encode_query(QUERIES), exported.encode_query(QUERIES))
         bits = 8 if cosine >= NEAR else 32
         description.compared(texts, found, bits).write(folder)

@@ -85,9 +85,9 @@ class Served:
         """Load what the first searches would load: the encoder, and compiled kernels."""
         model = self.searcher(SearchOptions()).model
         if model is not None:
+            compile_all()
             model.encode_query(["ready"])
             self._batches = getattr(model, "batches", True)
-            compile_all()
 
     def commit_of(self, index: Index) -> str:
         """The name of a commit."""
