@@ -1,11 +1,12 @@
 """What the default model reaches: BM25, cosine, MaxSim and the default on any collections in BEIR layout.
 
     python -m benchmarks.default.measure DATA/scifact DATA/cranfield …
-        [--splits msmarco-v2-dl21-pool=dl21-pool] [--systems NAME …]
+        [--splits msmarco-v2-dl21-pool=dl21-pool] [--systems NAME …] [--backends auto onnx]
 
 Builds two indexes of each collection in a temporary folder (the default, and one that keeps float16 vectors
 of every word-piece instead of whole words), and prints nDCG@10 and R@100 of each system, bytes a document of
-the vectors and of the whole index, and milliseconds a query (encoding included).
+the vectors and of the whole index, and milliseconds a query (encoding included). Each of the backends encodes
+the queries in turn.
 """
 
 import argparse
@@ -14,11 +15,14 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from benchmarks.common import parser_of
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
+from counterpoint.library.options import BACKEND, Backend
+from counterpoint.library.stored import encoder_of
 from counterpoint.loading import load_model
 from counterpoint.measure import evaluate
 from counterpoint.search import Searcher, SearchSettings
@@ -53,6 +57,7 @@ def main() -> None:
     parser.add_argument(
         "--systems", nargs="+", default=names, choices=names, metavar="NAME", help="only these"
     )
+    parser.add_argument("--backends", nargs="+", default=[BACKEND], choices=get_args(Backend))
     parser.add_argument("--json", type=Path)
     parser.add_argument(
         "--save-runs", type=Path, metavar="FOLDER", help="also write FOLDER/COLLECTION/SYSTEM.trec"
@@ -65,7 +70,8 @@ def main() -> None:
         for row in measure(source, split, options):
             rows.append(row)
             print(
-                f"{row['collection']:22} {row['system']:34} {row['nDCG@10']:.4f} {row['R@100']:.4f} "
+                f"{row['collection']:22} {row['system']:34} {row['backend']:5} "
+                f"{row['nDCG@10']:.4f} {row['R@100']:.4f} "
                 f"{row['vector_bytes_per_document']:>10,.0f} B {row['bytes_per_document']:>10,.0f} B "
                 f"{row['ms']:>8.1f} ms",
                 flush=True,
@@ -87,27 +93,30 @@ def measure(source: str, split: str, options: argparse.Namespace):
             if not folder.exists():
                 settings = model.index_settings(name, codec=codec)
                 build_index(collection.documents(), model, folder, settings)
-            with Index(folder) as index:
-                started = time.perf_counter()
-                settings = replace(SearchSettings.for_index(index), **changes)
-                run = Searcher(index, model, settings).run(queries, 100, workflow=workflow)
-                seconds = time.perf_counter() - started
-                info = index.info()
-            means = evaluate(run, qrels, MEASURES).measures
-            if options.save_runs:
-                saved = (
-                    options.save_runs / collection.name / f"{system.replace(',', '').replace(' ', '-')}.trec"
-                )
-                saved.parent.mkdir(parents=True, exist_ok=True)
-                run.write(saved)
-            yield {
-                "collection": collection.name,
-                "system": system,
-                **means,
-                "vector_bytes_per_document": vector_bytes(info) / info["documents"],
-                "bytes_per_document": info["bytes_per_document"],
-                "ms": 1000 * seconds / len(queries),
-            }
+            for backend in options.backends:
+                with Index(folder) as index:
+                    settings = replace(SearchSettings.for_index(index), **changes)
+                    searcher = Searcher(index, encoder_of(index, backend=backend), settings)
+                    started = time.perf_counter()
+                    run = searcher.run(queries, 100, workflow=workflow)
+                    seconds = time.perf_counter() - started
+                    info = index.info()
+                if options.save_runs:
+                    save(run, options.save_runs / collection.name, f"{system} {backend}")
+                yield {
+                    "collection": collection.name,
+                    "system": system,
+                    "backend": backend,
+                    **evaluate(run, qrels, MEASURES).measures,
+                    "vector_bytes_per_document": vector_bytes(info) / info["documents"],
+                    "bytes_per_document": info["bytes_per_document"],
+                    "ms": 1000 * seconds / len(queries),
+                }
+
+
+def save(run, folder: Path, name: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    run.write(folder / f"{name.replace(',', '').replace(' ', '-')}.trec")
 
 
 def vector_bytes(info) -> int:

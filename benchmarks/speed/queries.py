@@ -4,8 +4,8 @@
         [--json FILE]
 
 INDEX is an index of DATA, a collection in BEIR layout. Its queries are encoded one by one, by each backend in
-turn. Printed are CPU milliseconds (10 %, median, 95 %), tokenising and all heads included, and for each vector
-set the mean and the least cosine of a row and that of torch.
+turn. Printed are CPU milliseconds (10 %, median, 95 %), tokenising and all heads included. Then, for each
+vector set, the mean and the least cosine of a row and that of torch.
 """
 
 import argparse
