@@ -14,7 +14,8 @@ from counterpoint.index import Index
 from counterpoint.library.stored import encoder_of
 from counterpoint.loading import load_model
 from counterpoint.model import Model
-from counterpoint.onnx_encoder import ExportedModel
+from counterpoint.onnx_encoder import ExportedModel, open_export
+from counterpoint.onnx_export import write
 from counterpoint.transform import FlowTraining, Nice
 
 
@@ -35,7 +36,7 @@ def test_the_export_is_used_and_ranks_as_torch_does(saved):
         assert isinstance(encoder_of(index), ExportedModel)
         assert isinstance(encoder_of(index, load_model(saved / "model")), ExportedModel)
         assert isinstance(encoder_of(index, backend="torch"), Model)
-    with cp.open(saved / "i") as auto, cp.open(saved / "i", backend="torch") as whole:
+    with cp.open(saved / "i", backend="onnx") as auto, cp.open(saved / "i", backend="torch") as whole:
         assert ranking(auto) == [(hit.id, hit.score) for hit in whole.search("the quick fox")]
         assert isinstance(auto.model, Model) and auto.model.fingerprint() == whole.model.fingerprint()
         told = auto.info()["model"]["queries"]
@@ -87,7 +88,7 @@ def test_a_codec_that_does_not_exist_is_refused(tiny_bert_folder, tmp_path):
 
 
 def test_8_bits_find_the_same_documents_and_their_explanations_sum(saved, call):
-    with cp.open(saved / "i") as exact, cp.open(saved / "i", backend="int8") as fast:
+    with cp.open(saved / "i", backend="onnx") as exact, cp.open(saved / "i", backend="int8") as fast:
         wanted, found = exact.search("the quick fox"), fast.search("the quick fox", explain=True)
         assert [hit.id for hit in found] == [hit.id for hit in wanted]
         scores = [hit.score for hit in found]
@@ -98,6 +99,33 @@ def test_8_bits_find_the_same_documents_and_their_explanations_sum(saved, call):
     assert code == 0 and [hit["score"] for hit in json.loads(out)["hits"]] == pytest.approx(scores, abs=1e-6)
 
 
+@pytest.mark.parametrize(("near", "kind"), [(0.5, "int8"), (1.1, "onnx")])
+def test_8_bits_are_the_default_where_the_export_finds_them_near(
+    tiny_bert_folder, tmp_path, monkeypatch, near, kind
+):
+    monkeypatch.setattr(write, "NEAR", near)
+    encoder = DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), {"mean": Mean()}))
+    Model(encoder).setup().save(tmp_path / "model")
+    cp.index(DOCUMENTS, tmp_path / "i", model=tmp_path / "model").close()
+    with Index(tmp_path / "i") as index:
+        auto, named = (encoder_of(index, backend=backend) for backend in ("auto", kind))
+        assert index.manifest.model["queries"]["bits"] == (8 if kind == "int8" else 32)
+        one, other = (each.encode_query(["the quick fox"])["mean"].values for each in (auto, named))
+        assert one.tobytes() == other.tobytes()
+
+
+def test_an_export_of_an_earlier_version_keeps_float32(saved):
+    (path,) = (saved / "i").glob("models/*/queries.json")
+    said = json.loads(path.read_text())
+    assert said.pop("network")["nodes"] and said.pop("bits") == 8
+    path.write_text(json.dumps(said))
+    model = load_model(saved / "model")
+    how = {}, lambda: saved / "model", lambda: model
+    assert not open_export(path.parent, *how, int8=None)._int8
+    with pytest.raises(ArtifactError, match="of an earlier version.*build the index again"):
+        open_export(path.parent, *how, int8=True).encode_query(["fox"])
+
+
 def test_a_backend_that_does_not_exist_is_refused(saved):
     with pytest.raises(ConfigError, match="one of 'auto', 'int8', 'onnx', 'torch', found 'cuda'"):
         cp.open(saved / "i", backend="cuda").search("fox")
@@ -105,7 +133,7 @@ def test_a_backend_that_does_not_exist_is_refused(saved):
 
 def test_the_shell_tells_what_encodes(saved, call):
     code, out, err = call("info", saved / "i")
-    assert code == 0 and "encoded with ONNX Runtime; largest difference" in out
+    assert code == 0 and "encoded in 8 bits; mean cosine" in out
     weights = saved / "model" / "weights.safetensors"
     weights.write_bytes(weights.read_bytes() + b"\0")
     code, _, err = call("search", saved / "i", "fox", "--backend", "onnx")

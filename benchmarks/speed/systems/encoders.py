@@ -34,6 +34,6 @@ def opened(backend, files, folder):
 NEEDS = ("counterpoint.index", "counterpoint.library", "onnxruntime")
 SYSTEMS = {
     "encoding, ONNX Runtime": System("encoding", NEEDS, build, partial(opened, "onnx")),
-    "encoding, ONNX Runtime, 8 bits": System("encoding", NEEDS, build, partial(opened, "int8")),
+    "encoding, 8 bits": System("encoding", NEEDS, build, partial(opened, "int8")),
     "encoding, torch": System("encoding", NEEDS, build, partial(opened, "torch")),
 }

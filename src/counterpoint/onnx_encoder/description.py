@@ -19,6 +19,7 @@ from counterpoint.encode.words import WordSettings
 from counterpoint.errors import ArtifactError
 from counterpoint.headers import Header
 from counterpoint.index import VectorSet
+from counterpoint.onnx_encoder.network import Network
 from counterpoint.onnx_encoder.places import FileRef
 from counterpoint.types import Side
 
@@ -97,6 +98,7 @@ class Description:
         difference: the largest difference between its vectors and the model's, relative to the longest vector
             of a set.
         bits: of its matrices by default, 8 or 32. Exports of earlier versions have 32.
+        network: the graph's nodes; None in exports of earlier versions.
     """
 
     fingerprint: str
@@ -108,6 +110,7 @@ class Description:
     texts: int = 0
     difference: float = 0.0
     bits: int = 32
+    network: Network | None = None
 
     @property
     def is_of_folder(self) -> bool:
@@ -120,7 +123,8 @@ class Description:
 
     def write(self, folder: Path) -> None:
         """Write `queries.json`."""
-        body = {"format": FORMAT, **asdict(self)}
+        network = None if self.network is None else self.network.to_dict()
+        body = {"format": FORMAT, **asdict(replace(self, network=None)), "network": network}
         body["sides"] = {name: _side_to_dict(side) for name, side in self.sides.items()}
         (folder / NAME).write_text(json.dumps(body), encoding="utf-8")
 
@@ -150,6 +154,7 @@ class Description:
                 texts=body["texts"],
                 difference=body["difference"],
                 bits=body.get("bits", 32),
+                network=None if body.get("network") is None else Network.parse(body["network"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ArtifactError(f"cannot be read: {error}; build the index again", path=path) from error

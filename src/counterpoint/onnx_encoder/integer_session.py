@@ -1,4 +1,4 @@
-"""`IntegerSession`: computes a graph of queries with matrices of 8-bit integers, node by node.
+"""`IntegerSession`: computes a query encoder with matrices of 8-bit integers, node by node.
 
 For a query of twenty positions most of the time is spent on products with matrices, which a compiled kernel
 computes in integers several times as fast as ONNX Runtime in float32. The other nodes are small, so numpy
@@ -18,45 +18,43 @@ from jaxtyping import Float
 from counterpoint.errors import ArtifactError
 from counterpoint.onnx_encoder.eight_bits import Matrix, rounded
 from counterpoint.onnx_encoder.kernels import Chooser, Kernels
-from counterpoint.onnx_encoder.nodes import ATTENTION, GEMM, read_network
+from counterpoint.onnx_encoder.network import ATTENTION, GEMM, Network, Node
 
 __all__ = ["IntegerSession"]
 
 
 @final
 class IntegerSession:
-    """Computes a graph; several threads may call it at once.
+    """Computes a network; several threads may call it at once.
 
     Args:
-        graph: in ONNX, with the names of its weights but not their values, as `counterpoint.onnx_export`
-            writes it.
-        weights: by name. Those of `Gemm` nodes are rounded to 8 bits, the others stay float32.
+        network: of the queries.
+        weights: by name. Matrices of `Gemm` and of attention are rounded to 8 bits, the others stay float32.
 
     Attributes:
         inputs: names of the inputs.
         outputs: names of the outputs.
 
     Raises:
-        ArtifactError: the graph has an operation that `counterpoint.onnx_export` does not write.
+        ArtifactError: the network has an unknown operation, or lacks a weight.
     """
 
-    def __init__(self, graph: bytes, weights: Mapping[str, Float[np.ndarray, ...]]):
-        try:
-            network = read_network(graph, weights)
-        except (ValueError, KeyError, StopIteration) as error:
-            raise ArtifactError(f"the graph of the queries is not one of ours: {error}") from error
+    def __init__(self, network: Network, weights: Mapping[str, Float[np.ndarray, ...]]):
         unknown = {node.operation for node in network.nodes} - _STEPS.keys()
         if unknown:
-            raise ArtifactError(
-                f"the graph of the queries has unknown operations: {', '.join(sorted(unknown))}"
-            )
-        at = {GEMM: 1, ATTENTION: 2}
-        matrices = {node.inputs[at[node.operation]] for node in network.nodes if node.operation in at}
-        self._values = {
-            name: rounded(value) if name in matrices else value for name, value in network.values.items()
-        }
-        self._nodes, self.inputs, self.outputs = network.nodes, network.inputs, network.outputs
-        self._chooser = Chooser(sum(network.values[name].size for name in matrices))
+            raise ArtifactError(f"the queries' network has unknown operations: {', '.join(sorted(unknown))}")
+        self.inputs, self.outputs = frozenset(network.inputs), network.outputs
+        made: dict[str, Any] = {}
+        try:
+            self._nodes = [_prepared(node, weights, made) for node in network.nodes]
+            used = {name for node in self._nodes for name in node.inputs}
+            made |= {**weights, **network.constants}
+            known = self.inputs | {node.output for node in self._nodes}
+            self._values = {name: made[name] for name in used - known}
+        except KeyError as error:
+            raise ArtifactError(f"the queries' network lacks {error}; build the index again") from error
+        matrices = [value for value in self._values.values() if isinstance(value, Matrix)]
+        self._chooser = Chooser(sum(matrix.tiles.size for matrix in matrices))
 
     def run(self, fed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Compute the outputs, by name."""
@@ -68,14 +66,30 @@ class IntegerSession:
         return {name: values[name] for name in self.outputs}
 
 
-def _gemm(kernels: Kernels, rows: Any, matrix: Matrix, bias: Any = None, *, transB: int = 1) -> Any:
-    return kernels.product(rows, matrix, np.zeros(matrix.outputs, np.float32) if bias is None else bias)
+def _prepared(node: Node, weights: Mapping[str, Float[np.ndarray, ...]], made: dict[str, Any]) -> Node:
+    """A node whose inputs name one rounded matrix and one bias, which are put into `made`."""
+    if node.operation not in (GEMM, ATTENTION):
+        return node
+    inputs, attributes = list(node.inputs), dict(node.attributes)
+    layers = attributes.pop("layers", [[name] for name in inputs[1:]])  # only attention has several
+    matrix = rounded(np.concatenate([weights[name] for name in layers[0]]))
+    biases = [weights[name] for some in layers[1:] for name in some]
+    own = f"{node.output}.matrix", f"{node.output}.bias"
+    bias = np.concatenate(biases) if biases else np.zeros(matrix.outputs, np.float32)
+    made |= zip(own, (matrix, bias), strict=True)
+    before = inputs if node.operation == ATTENTION else inputs[:1]
+    return node._replace(inputs=[*before, *own], attributes=attributes)
+
+
+def _gemm(kernels: Kernels, rows: Any, matrix: Matrix, bias: Any, *, transB: int = 1) -> Any:
+    return kernels.product(rows, matrix, bias)
 
 
 def _attention(
-    kernels: Kernels, states: Any, of_positions: Any, matrix: Matrix, bias: Any = None, **said: Any
+    kernels: Kernels, states: Any, biases: Any, matrix: Matrix, bias: Any, *, heads: int, scale: float
 ) -> Any:
-    return kernels.attended(_gemm(kernels, states, matrix, bias), of_positions, **said)
+    made = kernels.product(states, matrix, bias)
+    return kernels.attended(made, biases, heads=heads, scale=np.float32(scale))
 
 
 def _gelu(kernels: Kernels, rows: Any) -> Any:

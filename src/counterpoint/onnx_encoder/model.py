@@ -162,7 +162,14 @@ class ExportedModel:
     def _session(self) -> Session | IntegerSession:
         looked_up = {name for one in self.description.embeddings.values() for name in one.names}
         graph, weights = self._graph, {k: v for k, v in self._weights.items() if k not in looked_up}
-        return (IntegerSession if self._int8 else Session)(graph, weights)
+        if not self._int8:
+            return Session(graph, weights)
+        if self.description.network is None:
+            raise ArtifactError(
+                "the export of the queries is of an earlier version, without what 8 bits need; use another "
+                "backend, or build the index again"
+            )
+        return IntegerSession(self.description.network, weights)
 
     def _choices(self, side: Side) -> Mapping[str, Any]:
         return self.description.sides[side].choices

@@ -16,6 +16,7 @@ from counterpoint.onnx_encoder.model import ExportedModel, open_export
 from counterpoint.onnx_export.graph import CannotExport
 from counterpoint.onnx_export.network import network_of
 from counterpoint.onnx_export.parity import BOUND, NEAR, QUERIES, TEXTS, difference, nearness
+from counterpoint.onnx_export.simplified import simplified
 from counterpoint.onnx_export.sources import Sources
 from counterpoint.types import Side
 
@@ -65,8 +66,17 @@ def _written(model: Model, folder: Path) -> Description:
     sides: dict[Side, TextSide] = {side: _side(model, side, sources) for side in ("query", "document")}
     looked_up = [name for one in embeddings.values() for name in one.names]
     weights = sources.weights(graph.weights)
-    description = Description(model.fingerprint(), sources.refs, weights, embeddings, sides, dict(model.sets))
-    (folder / GRAPH).write_bytes(graph.serialised(looked_up))
+    serialised = graph.serialised(looked_up)
+    (folder / GRAPH).write_bytes(serialised)
+    description = Description(
+        model.fingerprint(),
+        sources.refs,
+        weights,
+        embeddings,
+        sides,
+        dict(model.sets),
+        network=simplified(serialised),
+    )
     description.write(folder)
     return description
 
