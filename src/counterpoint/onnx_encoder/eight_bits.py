@@ -19,6 +19,7 @@ BLOCK = 128  # 128 products of integers up to 127 stay below 2^24, which float32
 LANES = 16  # outputs that a compiled kernel computes at once
 EACH = 4  # components that it multiplies at once
 TOP = 127
+SMALL = 2**18  # products that OpenBLAS computes on one thread; starting others would take longer
 LEAST = 1e-30
 """A block whose largest number is smaller becomes zeros; its inverse would be infinite."""
 
@@ -54,15 +55,16 @@ def rounded(matrix: Float[np.ndarray, "n k"]) -> Matrix:
     outputs, inputs = matrix.shape
     filled = _filled(matrix, rows=LANES)
     tiles, blocks = len(filled) // LANES, filled.shape[1] // BLOCK
-    scales, integers = _rounded(filled.reshape(len(filled), blocks, BLOCK))
-    integers = integers.astype(np.int8)
+    scales, whole = _rounded(filled.reshape(len(filled), blocks, BLOCK))
+    sums = whole.sum(2).astype(np.int32)  # exact in float32
 
     def by_tile(values: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(values.reshape(tiles, LANES, blocks).transpose(0, 2, 1))
 
-    grouped = integers.reshape(tiles, LANES, -1, EACH).transpose(0, 2, 1, 3)
-    sums = by_tile(integers.sum(2, dtype=np.int32))
-    return Matrix(np.ascontiguousarray(grouped), by_tile(scales), sums, outputs, inputs)
+    words = whole.astype(np.int8).view(np.int32)  # four components each, moved together
+    grouped = np.ascontiguousarray(words.reshape(tiles, LANES, -1).transpose(0, 2, 1))
+    integers = grouped.view(np.int8).reshape(*grouped.shape, EACH)
+    return Matrix(integers, by_tile(scales), by_tile(sums), outputs, inputs)
 
 
 def rounded_rows(rows: Rows) -> tuple[Float[np.ndarray, "m b"], Float[np.ndarray, "m b 128"]]:
@@ -76,9 +78,12 @@ def product(rows: Rows, matrix: Matrix, bias: Float[np.ndarray, " n"]) -> Float[
     (of_rows, integers), weights = rounded_rows(rows), matrix.whole()
     scales = matrix.scales.transpose(1, 0, 2).reshape(len(weights), -1)[:, : matrix.outputs]
     total = np.zeros((len(rows), matrix.outputs), np.float32)
-    for block, of_matrix in enumerate(scales):
-        sums = integers[:, block] @ weights[block]
-        total = total + sums * of_rows[:, block, None] * of_matrix
+    some = max(LANES, SMALL // (BLOCK * max(1, len(rows))))
+    for start in range(0, matrix.outputs, some):
+        part = slice(start, start + some)
+        for block, of_matrix in enumerate(scales):
+            sums = integers[:, block] @ weights[block, :, part]
+            total[:, part] += sums * of_rows[:, block, None] * of_matrix[part]
     return total + bias
 
 
