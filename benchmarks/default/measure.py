@@ -85,13 +85,13 @@ def measure(source: str, split: str, options: argparse.Namespace):
     queries, qrels = collection.queries(split), collection.qrels(split)
     built: dict[tuple[str, str], Path] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for system, name, codec, workflow, changes in SYSTEMS:
+        for system, preset, codec, workflow, changes in SYSTEMS:
             if system not in options.systems:
                 continue
-            model = load_model(name)
-            folder = built.setdefault((name, codec), Path(scratch) / f"{name}-{codec}")
+            model = load_model(preset)
+            folder = built.setdefault((preset, codec), Path(scratch) / f"{preset}-{codec}")
             if not folder.exists():
-                settings = model.index_settings(name, codec=codec)
+                settings = model.index_settings(preset, codec=codec)
                 build_index(collection.documents(), model, folder, settings)
             for backend in options.backends:
                 with Index(folder) as index:
@@ -102,7 +102,8 @@ def measure(source: str, split: str, options: argparse.Namespace):
                     seconds = time.perf_counter() - started
                     info = index.info()
                 if options.save_runs:
-                    save(run, options.save_runs / collection.name, f"{system} {backend}")
+                    name = system if len(options.backends) == 1 else f"{system} {backend}"
+                    save(run, options.save_runs / collection.name, name)
                 yield {
                     "collection": collection.name,
                     "system": system,
