@@ -35,9 +35,9 @@ def folder(made, tmp_path):
     return shutil.copytree(made, tmp_path / "made", dirs_exist_ok=True)
 
 
-def opened(folder, expected=None, full=None):
+def opened(folder, expected=None, full=None, int8=False):
     load = full or (lambda: load_model(folder / "model"))
-    return open_export(folder / "export", expected or {}, lambda: folder / "model", load)
+    return open_export(folder / "export", expected or {}, lambda: folder / "model", load, int8=int8)
 
 
 def sums(folder):
@@ -112,13 +112,24 @@ def test_the_description_is_plain_data(folder):
     assert {ref["base"] for ref in body["files"].values()} == {"model"}
 
 
-def test_threads_encode_at_once(folder):
-    found, model = opened(folder), load_model(folder / "model")
-    made = []
-    threads = [threading.Thread(target=lambda: made.append(found.encode_query(TEXTS * 5))) for _ in range(4)]
+@pytest.mark.parametrize("int8", [False, True])
+def test_threads_encode_at_once(folder, int8):
+    found, texts, made = opened(folder, int8=int8), TEXTS * 5, []
+    threads = [threading.Thread(target=lambda: made.append(found.encode_query(texts))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    wanted = model.encode_query(TEXTS * 5, FP32)
-    assert len(made) == 4 and all(difference(one, wanted) < 1e-5 for one in made)
+    wanted = opened(folder, int8=True) if int8 else load_model(folder / "model")
+    wanted = wanted.encode_query(texts) if int8 else wanted.encode_query(texts, FP32)
+    bound = 0 if int8 else 1e-5
+    assert len(made) == 4 and all(difference(one, wanted) <= bound for one in made)
+
+
+def test_a_damaged_network_is_refused(folder):
+    path = folder / "export" / "queries.json"
+    body = json.loads(path.read_text())
+    for nodes in ("none", [["Gemm"]], 3):
+        path.write_text(json.dumps({**body, "network": {**body["network"], "nodes": nodes}}))
+        with pytest.raises(ArtifactError, match=r"queries\.json: cannot be read"):
+            opened(folder, int8=True)

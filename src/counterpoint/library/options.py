@@ -33,7 +33,7 @@ AUTO_MODEL = "auto"
 
 Backend = Literal["auto", "int8", "onnx", "torch"]
 """What encodes queries. int8: the graph exported with the index, with 8-bit matrices, or an error. onnx: the
-graph in float32 by ONNX Runtime, or an error; it takes twice as long. torch: the model. auto: int8 if the
+graph in float32 by ONNX Runtime, or an error; it takes longer. torch: the model. auto: int8 if the
 export found its vectors near the model's, else onnx, or torch if there is no graph."""
 BACKEND: Backend = "auto"
 
