@@ -45,7 +45,7 @@ def test_the_fewest_bytes_that_pass_are_chosen():
     sizes = [one.bytes for one in found.measured]
     passed = [one for one in found.measured if min(one.overlap.values()) >= auto_codec.OVERLAP]
     assert sizes == sorted(sizes) and found.codec == passed[0].codec
-    assert [one.codec for one in found.measured][-1] == "float32" and len(found.measured) == len(auto_codec.CODECS)
+    assert found.measured[-1].codec == "float32" and len(found.measured) == len(auto_codec.CODECS)
     assert found.measured[-1].overlap == {"mean": 1.0, "words": 1.0}
     assert (found.documents, found.queries) == (240, 60)
     assert found == chosen()
