@@ -241,7 +241,7 @@ def open_export(
         expected: SHA-256 of the files in it.
         model: finds the folder of the model, if weights are in it.
         full: loads the model itself.
-        int8: round the matrices of the graph to 8 bits, and compute it without ONNX Runtime.
+        int8: round the matrices to 8 bits, and compute without ONNX Runtime; None for what the export says.
 
     Raises:
         ArtifactError: a file is missing, damaged or different from the exported one; or ONNX Runtime is not

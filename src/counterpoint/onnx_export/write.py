@@ -56,7 +56,10 @@ def export_queries(model: Model, folder: Path) -> dict[str, Any]:
 
 def _opened(model: Model, folder: Path, *, int8: bool) -> ExportedModel:
     source = model.loaded_from
-    located = lambda: None if source is None else locate(source)  # noqa: E731
+
+    def located() -> Path | None:
+        return None if source is None else locate(source)
+
     return open_export(folder, {}, located, lambda: model, int8=int8)
 
 
