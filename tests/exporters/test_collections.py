@@ -1,5 +1,7 @@
 """A real collection with the default model: an engine that holds a part ranks as well as the index does."""
 
+from statistics import fmean
+
 import pytest
 from tests.exporters.sending import ask_lancedb, ask_milvus, ask_qdrant
 
@@ -63,13 +65,19 @@ def test_an_engine_ranks_as_well_as_the_index(engine, med, collection, say):
 
     for workflow in (*SAME[name], *OTHERWISE[name]):
         options = FIXED if workflow == "hybrid" else {}
-        ours = measured(med.run(queries, 10, workflow=workflow, **options))
+        run = med.run(queries, 10, workflow=workflow, **options)
+        ours = measured(run)
         found = {
             number: dict(ask(query_for(med, name, text, workflow=workflow)))
             for number, text in queries.items()
         }
         theirs = measured(Run(found))
-        say(f"{name} {workflow}: nDCG@10 {theirs:.4f}, index {ours:.4f}")
-        assert abs(theirs - ours) < (0.002 if workflow in SAME[name] else 0.05)
+        shared = fmean(len(found[number].keys() & dict(run[number]).keys()) / 10 for number in queries)
+        say(f"{name} {workflow}: nDCG@10 {theirs:.4f}, index {ours:.4f}, the same documents {shared:.3f}")
+        if workflow in SAME[name]:
+            # The index rounds a query's pooled vector to 8 bits: neighbours of nearly equal score may swap.
+            assert shared > 0.99 and abs(theirs - ours) < 0.005
+        else:
+            assert abs(theirs - ours) < 0.05
     if name == "qdrant":
         say(f"index, adaptive and with feedback: nDCG@10 {measured(med.run(queries, 10)):.4f}")
