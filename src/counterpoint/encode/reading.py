@@ -40,22 +40,24 @@ class Reading:
     def rows(self, texts: Sequence[str], tokenizer: Tokenizer) -> list[Row]:
         """Tokenise texts into rows of at most `max_length` positions."""
         marker = [] if self.marker is None else [tokenizer.id_of(self.marker)]
-        opening = np.array([*tokenizer.prefix, *marker], dtype=np.int64)
+        opening, closing = [*tokenizer.prefix, *marker], tokenizer.suffix
         opening_kinds = [Kind.SPECIAL] * len(tokenizer.prefix) + [Kind.MARKER] * len(marker)
-        closing = np.array(tokenizer.suffix, dtype=np.int64)
+        closing_kinds = [Kind.SPECIAL] * len(closing)
         room = self.max_length - len(opening) - len(closing)
         found = []
         read = [_spaced(text, tokenizer) if self.identifiers else (text, NOWHERE) for text in texts]
         encodings = tokenizer.encode([self.prompt + text for text, _ in read])
         for text, (shown, added), encoding in zip(texts, read, encodings, strict=True):
-            spans, kinds = _places(shown, encoding.offsets, len(self.prompt))
-            spans -= np.searchsorted(added + np.arange(len(added)), spans)  # offsets without the added spaces
-            cut = int(spans[room, 0]) if len(spans) > room else None
-            ids = np.concatenate([opening, np.array(encoding.ids[:room], dtype=np.int64), closing])
-            kinds = np.concatenate([opening_kinds, kinds[:room], [Kind.SPECIAL] * len(closing)])
-            spans = np.pad(spans[:room], ((len(opening), len(closing)), (0, 0)))
+            places, kinds = _places(shown, encoding.offsets[: room + 1], len(self.prompt))
+            if len(added):  # offsets without the added spaces
+                places = (np.array(places) - np.searchsorted(added + np.arange(len(added)), places)).tolist()
+            cut = places[room][0] if len(places) > room else None
+            ids = np.array([*opening, *encoding.ids[:room], *closing], dtype=np.int64)
+            kinds = np.array([*opening_kinds, *kinds[:room], *closing_kinds], dtype=np.int64)
+            spans = np.zeros((len(ids), 2), dtype=np.int64)
+            spans[len(opening) : len(ids) - len(closing)] = np.reshape(places[:room], (-1, 2))
             attended = np.ones(len(ids), dtype=bool)
-            row = Row(text, ids, kinds.astype(np.int64), attended, spans, cut, self.identifiers)
+            row = Row(text, ids, kinds, attended, spans, cut, self.identifiers)
             found.append(self._expanded(row, tokenizer))
         return found
 
@@ -76,18 +78,21 @@ class Reading:
         )
 
 
-def _places(text: str, offsets: Sequence[tuple[int, int]], prompt: int) -> tuple[np.ndarray, np.ndarray]:
+def _places(
+    text: str, offsets: Sequence[tuple[int, int]], prompt: int
+) -> tuple[list[tuple[int, int]], list[Kind]]:
     """Offsets of each token in the text, and its kind; input offsets count from the start of the prompt.
 
     Some tokenizers count the space before a word as part of its token; it is removed here.
     """
-    spans = np.array(offsets, dtype=np.int64).reshape(-1, 2) - prompt
-    kinds = np.where(spans[:, 1] > 0, Kind.TEXT, Kind.PROMPT) if prompt else np.full(len(spans), Kind.TEXT)
-    spans = spans.clip(min=0)
-    for index in np.flatnonzero([text[start : start + 1].isspace() for start in spans[:, 0].tolist()]):
-        start, end = spans[index].tolist()
-        spans[index, 0] = start + len(text[start:end]) - len(text[start:end].lstrip())
-    return spans, kinds
+    places, kinds = [], []
+    for start, end in offsets:
+        kinds.append(Kind.PROMPT if prompt and end <= prompt else Kind.TEXT)
+        start, end = max(start - prompt, 0), max(end - prompt, 0)
+        if text[start : start + 1].isspace():
+            start += len(text[start:end]) - len(text[start:end].lstrip())
+        places.append((start, end))
+    return places, kinds
 
 
 def _spaced(text: str, tokenizer: Tokenizer) -> tuple[str, np.ndarray]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from itertools import accumulate
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -31,6 +33,9 @@ class Kind(IntEnum):
     PROMPT = 4
     EXPANSION = 5
     """ColBERT's [MASK] padding of queries, which is scored."""
+
+
+TEXT = int(Kind.TEXT)
 
 
 @dataclass(frozen=True)
@@ -84,33 +89,41 @@ def map_words(row: Row, settings: WordSettings) -> Mapped:
 
 
 def _map(row: Row, settings: WordSettings) -> Mapped:
-    plain = split_words(row.text)
-    lists = [plain, *(names_in(row.text) if row.identifiers else ())]
-    lists = [[word for word in words if row.cut is None or word.end <= row.cut] for words in lists]
-    at = np.flatnonzero((row.kinds == Kind.TEXT) & (row.spans[:, 1] > row.spans[:, 0]))
-    holders = np.stack([_holders(words, row.spans[at]) for words in lists], axis=1)
-    if row.identifiers:
-        signs = np.array([*map(is_punctuation, (word.text for word in plain)), False])
-        holders[signs[holders[:, 0]], 1:] = -1
-    starts = np.cumsum([0, *map(len, lists[:-1])])  # for each list, the number of words in all earlier ones
-    holders[holders >= 0] += np.broadcast_to(starts, holders.shape)[holders >= 0]
+    # Plain lists: a query has twenty positions, for which one call of numpy costs more than a loop.
+    lists = [split_words(row.text), *(names_in(row.text) if row.identifiers else ())]
+    if row.cut is not None:
+        lists = [[word for word in words if word.end <= row.cut] for words in lists]
+    kinds, spans = row.kinds.tolist(), row.spans.tolist()
+    at = [i for i, (start, end) in enumerate(spans) if kinds[i] == TEXT and end > start]
+    holders = _holders(lists, [spans[i] for i in at])
     every = [word for words in lists for word in words]
-    order = sorted(np.unique(holders[holders >= 0]), key=lambda i: (every[i].start, -every[i].end))
-    kept = [every[i] for i in order]
+    used = sorted({i for column in holders for i in column if i >= 0})
+    used.sort(key=lambda i: (every[i].start, -every[i].end))
+    kept = [every[i] for i in used]
     ids, rows, first = number_words(kept, settings)
-    row_of = np.full(len(every) + 1, -1, dtype=np.int64)  # the last for -1
-    row_of[order] = rows
+    row_of = {-1: -1, **dict(zip(used, rows.tolist(), strict=True))}
     mapped = np.full((len(row), len(lists)), -1, dtype=np.int64)
-    mapped[at] = row_of[holders]
-    spans = np.array([(kept[index].start, kept[index].end) for index in first], dtype=np.int64)
-    return ids, mapped, spans.reshape(-1, 2)
+    mapped[at] = np.array([[row_of[i] for i in column] for column in holders], dtype=np.int64).T
+    places = [(kept[i].start, kept[i].end) for i in first]
+    return ids, mapped, np.array(places, dtype=np.int64).reshape(-1, 2)
 
 
-def _holders(words: Sequence[Span], spans: Int[np.ndarray, "t 2"]) -> Int[np.ndarray, " t"]:
+def _holders(lists: Sequence[Sequence[Span]], spans: Sequence[Sequence[int]]) -> list[list[int]]:
+    """For each list of words, which word contains each token, counted over all lists; -1 for none.
+
+    The lists after the first have names, of which punctuation is no part.
+    """
+    columns = [_holder(words, spans) for words in lists]
+    if any(lists[1:]):
+        part = [i < 0 or not is_punctuation(lists[0][i].text) for i in columns[0]]
+        names = ([i if inside else -1 for i, inside in zip(each, part, strict=True)] for each in columns[1:])
+        columns = [columns[0], *names]
+    before = accumulate(map(len, lists), initial=0)
+    return [[i if i < 0 else i + b for i in column] for column, b in zip(columns, before, strict=False)]
+
+
+def _holder(words: Sequence[Span], spans: Sequence[Sequence[int]]) -> list[int]:
     """Which of some words, in the order of the text, contains each token; -1 for none."""
-    starts = np.array([word.start for word in words], dtype=np.int64)
-    ends = np.array([word.end for word in words], dtype=np.int64)
-    holder = np.searchsorted(starts, spans[:, 0], side="right") - 1
-    inside = holder >= 0
-    inside[inside] = spans[inside, 1] <= ends[holder[inside]]
-    return np.where(inside, holder, -1)
+    starts = [word.start for word in words]
+    found = [bisect_right(starts, start) - 1 for start, _ in spans]
+    return [i if i >= 0 and end <= words[i].end else -1 for i, (_, end) in zip(found, spans, strict=True)]
