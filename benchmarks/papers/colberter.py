@@ -18,6 +18,7 @@ sources.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,8 @@ def train(arguments):
     arguments.output.mkdir(parents=True, exist_ok=True)
     collection = training_collection(arguments.data, arguments.output / "collection", TRAINING, QUERIES)
     recipes = rows(lambda name: str(folder_of(name, arguments.output)), arguments.seed)
+    if unknown := set(arguments.rows or ()) - recipes.keys():
+        sys.exit(f"no row is named {min(unknown)!r}; there are {', '.join(map(repr, recipes))}")
     recipes = {name: recipe for name, recipe in recipes.items() if name in (arguments.rows or recipes)}
     train_rows(recipes, folder_of, arguments, *data_of(collection, arguments))
 
@@ -209,7 +212,7 @@ def main():
     if arguments.what == "ship":
         return ship(arguments)
     if arguments.what == "seeds":
-        return show_seeds(arguments.json)
+        return show_seeds(arguments.json, PAIRS)
     for path in filter(None, (arguments.plot, arguments.forest)):
         check_format(path)  # told now, not after an hour
     if arguments.what == "show":

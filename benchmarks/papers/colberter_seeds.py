@@ -1,11 +1,13 @@
 """ColBERTer's rows over several seeds: differences that its tables 2 to 4 claim, with intervals over seeds.
 
 One evaluation of `colberter.py` for each seed is read. A difference is one of means over the collections.
+Last comes figure 5, the summary effect over the collections for each seed.
 """
 
 from statistics import mean
 
 from benchmarks.common import read_json
+from benchmarks.papers.colberter_effects import syntheses_of
 from benchmarks.papers.colberter_tables import stored
 from benchmarks.papers.seeds import print_table, spread, t_interval
 
@@ -33,8 +35,8 @@ QUESTIONS = {  # (row, workflow) − (row, workflow), fixed before any row was t
 }
 
 
-def show_seeds(paths):
-    """Print means over seeds, then the differences that `QUESTIONS` names."""
+def show_seeds(paths, pairs):
+    """Print means over seeds, the differences that `QUESTIONS` names, and the effects of pairs of systems."""
     seeds = [read_json(path) for path in paths]
     if len(compared := {tuple(found) for found in seeds}) > 1:
         raise SystemExit(f"the seeds were evaluated on different collections: {sorted(compared)}")
@@ -47,6 +49,12 @@ def show_seeds(paths):
             table[f"{what}: {', '.join(first)} − {', '.join(second)}"] = line
     print("\nDifferences of means over the collections, with 95 % intervals over seeds\n")
     print_table(table, "difference")
+    print("\nCandidates of the standalone retriever − the row's own (table 2), nDCG@10\n")
+    print_table({row: {"difference": _change(seeds, row)} for row in rows}, "row")
+    print("\nSummary effects over the collections (figure 5), by seed, each with its 95 % interval\n")
+    effects = [_summaries(found, pairs) for found in seeds]
+    names = dict.fromkeys(name for found in effects for name in found)
+    print_table({n: {str(i): f.get(n, "") for i, f in enumerate(effects, 1)} for n in names}, "pair")
 
 
 def value(found, row, workflow, measure):
@@ -67,9 +75,31 @@ def _row(seeds, row):
 
 
 def _difference(seeds, first, second, measure):
-    ends = [[value(found, *one, measure) for one in (first, second)] for found in seeds]
+    return _gap([[value(found, *one, measure) for one in (first, second)] for found in seeds])
+
+
+def _change(seeds, row):
+    """What a row gains if it refines the standalone retriever's candidates in place of its own."""
+    return _gap([[_refined(found, row), value(found, row, BOTH, "nDCG@10")] for found in seeds])
+
+
+def _refined(found, row):
+    cells = [one["rows"].get(row) for one in found.values()]
+    return None if None in cells else mean(cell["refined"]["nDCG@10"] for cell in cells)
+
+
+def _gap(ends):
     gaps = [one - other for one, other in ends if None not in (one, other)]
     if len(gaps) < 2:
         return None
     low, high = t_interval(gaps)
     return f"{mean(gaps):.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _summaries(found, pairs):
+    """The summary effect of each pair in one evaluation."""
+    made = {f"{one.treatment} − {one.control}": one.summary for one in syntheses_of(found, pairs)}
+    return {
+        n: f"{one.estimate:+.3f} [{one.interval.low:+.3f}, {one.interval.high:+.3f}]"
+        for n, one in made.items()
+    }
