@@ -86,8 +86,16 @@ def _row(of_seed, name):
         ("ΔInterIso", lambda m: delta(m, name)),
     ):
         values = [of(measured) for measured in having]
-        row[title] = "" if None in values else spread(values, 2)
+        row[title] = "" if None in values else _with_interval(values)
     return row
+
+
+def _with_interval(values):
+    """Mean, range and, of several seeds, the 95 % interval of a measure that is no nDCG@10."""
+    if len(values) < 2:
+        return spread(values, 2)
+    low, high = t_interval(values)
+    return f"{spread(values, 2)} [{low:.2f}, {high:.2f}]"
 
 
 def _over_seeds(of_seed, pairs):

@@ -29,9 +29,10 @@ def test_means_are_over_seeds_and_differences_over_queries_and_seeds(tmp_path, c
     show_seeds(read(saved(tmp_path, one={"med": first}, two={"med": second})))
     printed = capsys.readouterr().out
     assert "| HIL | 2 | 55.0 (50.0 to 60.0) |" in printed
-    assert "| 0.38 (0.25 to 0.50) | 0.25 (0.12 to 0.38) |" in printed
+    # By hand: standard errors of .125, Student's t with one degree of freedom 12.7062.
+    assert "| 0.38 (0.25 to 0.50) [-1.21, 1.96] | 0.25 (0.12 to 0.38) [-1.34, 1.84] |" in printed
     colbert = next(line for line in printed.splitlines() if line.startswith("| ColBERT | 2 |"))
-    assert colbert.count("40.0 (40.0 to 40.0)") == 3 and "| 0.10 (0.10 to 0.10) |" in colbert
+    assert colbert.count("40.0 (40.0 to 40.0)") == 3 and "| 0.10 (0.10 to 0.10) [0.10, 0.10] |" in colbert
     assert "- HIL as the paper has it: HIL − ColBERT" in printed
     assert "- L alone" not in printed  # no row of that name
     lines = {line.split(" | ")[0]: line for line in reversed(printed.splitlines())}
