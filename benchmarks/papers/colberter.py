@@ -79,10 +79,15 @@ def train(arguments):
     arguments.output.mkdir(parents=True, exist_ok=True)
     collection = training_collection(arguments.data, arguments.output / "collection", TRAINING, QUERIES)
     recipes = rows(lambda name: str(folder_of(name, arguments.output)), arguments.seed)
-    if unknown := set(arguments.rows or ()) - recipes.keys():
-        sys.exit(f"no row is named {min(unknown)!r}; there are {', '.join(map(repr, recipes))}")
+    check_rows(arguments.rows, recipes)
     recipes = {name: recipe for name, recipe in recipes.items() if name in (arguments.rows or recipes)}
     train_rows(recipes, folder_of, arguments, *data_of(collection, arguments))
+
+
+def check_rows(asked, known):
+    """End if a row is asked for that does not exist."""
+    if unknown := set(asked or ()) - set(known):
+        sys.exit(f"no row is named {min(unknown)!r}; there are {', '.join(map(repr, known))}")
 
 
 def one_model(names, output, thresholds=THRESHOLDS):
@@ -219,6 +224,7 @@ def main():
         found = read_json(arguments.json)
     else:
         trained = {name: name for name in rows(str)} | {name: row for name, (row, _) in THRESHOLDS.items()}
+        check_rows(arguments.rows, trained)
         there = {row for row in trained.values() if (folder_of(row, arguments.output) / "model").is_dir()}
         names = [
             name for name, row in trained.items() if row in there and name in (arguments.rows or trained)

@@ -4,6 +4,7 @@ import json
 from argparse import Namespace
 
 import pytest
+from benchmarks.papers import colberter
 from benchmarks.papers.colberter import evaluate_collection, folder_of, one_model
 from benchmarks.papers.colberter_effects import STANDALONE, figure5, show_effects, syntheses_of, values_of
 from benchmarks.papers.colberter_rows import row, tokens
@@ -89,3 +90,12 @@ def test_a_collection_is_searched_by_rows_and_beside_them(tmp_path, capsys):
     assert found["effects"]["values"].keys() == {"BM25", STANDALONE}
     show(json.loads(json.dumps({"small": found})))
     assert "The standalone retriever alone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("what", ["train", "evaluate"])
+def test_a_row_that_does_not_exist_is_refused(what, tmp_path, monkeypatch):
+    monkeypatch.setattr(colberter, "training_collection", lambda *arguments: tmp_path)
+    command = ["colberter", what, str(tmp_path), "-o", str(tmp_path), "--rows", "words 32", "words 33"]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit, match="no row is named 'words 33'; there are 'tokens 32"):
+        colberter.main()
