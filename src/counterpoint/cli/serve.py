@@ -56,6 +56,8 @@ def serve(
     the file. Beyond this machine, the server asks for API keys: COUNTERPOINT_READ_KEYS may search,
     COUNTERPOINT_WRITE_KEYS may also change an index.
     """
+    # Searches are threads already. More threads of BLAS for each spin while they wait: twice the CPU a query.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported
     try:
         from counterpoint.serve.app import application
         from counterpoint.serve.running import bound, log_to_stderr, run
