@@ -36,7 +36,7 @@ dist: $(VENV)/.installed-dev         ## build the wheel and the source distribut
 	$(RUN) build --outdir dist
 
 check: $(VENV)/.installed-dev        ## exactly what CI runs: lint and docs side by side, then the tests
-	$(MAKE) --jobs=2 --output-sync lint docs
+	$(MAKE) --jobs=2 lint docs
 	$(MAKE) test
 
 clean:                               ## remove the environment and everything built
