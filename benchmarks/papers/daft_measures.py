@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.common import folder_of, train_rows
-from benchmarks.papers.seeds import spread, t_interval
+from benchmarks.papers.seeds import spread_with_interval, t_interval
 
 from counterpoint.data import open_collection
 from counterpoint.index import Index, build_index
@@ -40,7 +40,7 @@ def described(folder):
         if values := [line[measure] for line in ending if measure in line]:
             found[name] = values[-1]
     if estimates := [line["alignment.kl"] for line in lines if "alignment.kl" in line]:
-        found["KL"] = f"{estimates[0]:.0f} to {estimates[-1]:.0f}"
+        found |= {"KL first": float(estimates[0]), "KL last": float(estimates[-1])}
     if aligning:
         stopped = [line["stopped"] for line in aligning if "stopped" in line]
         ended = stopped[0].split(":")[0] if stopped else "budget"
@@ -82,7 +82,7 @@ def _searched(model, collection, documents):
 
 
 def cells(found):
-    """By row: its seeds, and of each number the mean over them with the lowest and the highest.
+    """By row: its seeds, and of each number the mean over them, the lowest and the highest, and the interval.
 
     Args:
         found: by row and seed, what `carried_out` returned.
@@ -105,7 +105,7 @@ def cells(found):
             for name, value in first.items()
             if isinstance(value, str)
         }
-        ranges = {name: spread(values) for name, values in numbers.items()}
+        ranges = {name: spread_with_interval(values) for name, values in numbers.items()}
         table[str(row)] = {"seeds": " ".join(map(str, seeds)), **ranges, **said}
     return table
 

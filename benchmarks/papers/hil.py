@@ -6,6 +6,7 @@
         [--collections NAME ...]
     python -m benchmarks.papers.hil show --json FILE [FILE ...] [--plots FOLDER]
     python -m benchmarks.papers.hil seeds --json 1.json 2.json 3.json
+    python -m benchmarks.papers.hil layers --json layers-1.json layers-2.json layers-3.json
 
 DATA holds the collections. `train` puts a training collection together from four of them and trains every row
 of `hil_rows.py` by `counterpoint train` under one budget, in a folder of its own with its recipe next to it;
@@ -14,7 +15,8 @@ every query with the parts of all rows, by brute force; full ranking, reranking 
 HIL's, ensembles and InterIso of BM25's pairs are all taken of those scores. Rows whose backbone and texts are
 the same are encoded at once. Documents are read up to 512 positions, those of table 9 up to 300. Nothing is
 tuned on the six. `show` prints and draws what evaluations have saved; rows that one of them lacks are left
-out of the means. `seeds` compares rows over several seeds, one evaluation for each (`hil_seeds.py`).
+out of the means. `seeds` compares rows over several seeds, one evaluation for each (`hil_seeds.py`),
+and `layers` figure 5, one `counterpoint diagnose --layers --against --json` for each.
 """
 
 import json
@@ -36,7 +38,7 @@ from benchmarks.common import (
 from benchmarks.papers.gpu_maxsim import best_table
 from benchmarks.papers.hil_citadel import CITADELS, reranked
 from benchmarks.papers.hil_rows import ENSEMBLES, PAPER, Budget, rows
-from benchmarks.papers.hil_seeds import read, show_seeds
+from benchmarks.papers.hil_seeds import read, show_layers, show_seeds
 from benchmarks.papers.hil_tables import draw, show
 
 from counterpoint.config import restore
@@ -257,8 +259,8 @@ def curves(output):
 
 def parsed():
     parser = parser_of(__doc__)
-    commands = add_commands(parser, "train", "evaluate", "show", "seeds")
-    train, evaluate, show, seeds = commands.values()
+    commands = add_commands(parser, "train", "evaluate", "show", "seeds", "layers")
+    train, evaluate, show, seeds, layers = commands.values()
     train.add_argument("--frozen", action="store_true", help="only projections learn")
     train.add_argument("--no-curves", action="store_true", help="evaluate nothing meanwhile, for figure 8")
     train.add_argument("--marked", action="store_true", help="markers and [MASK] expansion, but for CITADEL")
@@ -270,6 +272,9 @@ def parsed():
     evaluate.add_argument("--json", type=Path, help="save what was measured")
     show.add_argument("--json", type=Path, nargs="+", required=True, help="what evaluations have saved")
     seeds.add_argument("--json", type=Path, nargs="+", required=True, help="an evaluation of each seed")
+    layers.add_argument(
+        "--json", type=Path, nargs="+", required=True, help="a `diagnose --layers` of each seed"
+    )
     for command in (evaluate, show):
         command.add_argument("--plots", type=Path, help="draw figures 4, 7 and 8 into this folder")
     return parser.parse_args()
@@ -281,6 +286,8 @@ def main():
         return train(arguments)
     if arguments.what == "seeds":
         return show_seeds(read(arguments.json))
+    if arguments.what == "layers":
+        return show_layers(arguments.json)
     if arguments.what == "show":
         found = {"collections": {}}
         for path in arguments.json:

@@ -8,7 +8,7 @@ from statistics import mean
 
 from benchmarks.common import read_json
 from benchmarks.papers.hil_tables import delta, inter_iso, value
-from benchmarks.papers.seeds import differences, print_table, spread, t_interval
+from benchmarks.papers.seeds import differences, print_table, spread, spread_with_interval, t_interval
 
 QUESTIONS = {
     "HIL as the paper has it": ("HIL", "ColBERT"),
@@ -71,6 +71,24 @@ def show_seeds(of_seed):
         print_table(compared, "difference")
 
 
+def show_layers(paths):
+    """Print figure 5: each layer's ln InterIso minus that of another model.
+
+    Args:
+        paths: what `counterpoint diagnose MODEL DATA --layers --against OTHER --json` printed, of each seed.
+    """
+    of_seed = [read_json(path)["layers"]["layers"] for path in paths]
+    counts = {len(layers) for layers in of_seed}
+    if len(counts) > 1:
+        raise SystemExit(f"the models have different numbers of layers: {sorted(counts)}")
+    table = {
+        str(layers[0]["layer"]): {"ln InterIso − the other's": spread_with_interval(values, 2)}
+        for layers in zip(*of_seed, strict=True)
+        for values in [[layer["log_difference"] for layer in layers]]
+    }
+    print_table(table, "layer")
+
+
 def _row(of_seed, name):
     having = [
         measured for measured in of_seed.values() if all(name in m["systems"] for m in measured.values())
@@ -86,16 +104,8 @@ def _row(of_seed, name):
         ("ΔInterIso", lambda m: delta(m, name)),
     ):
         values = [of(measured) for measured in having]
-        row[title] = "" if None in values else _with_interval(values)
+        row[title] = "" if None in values else spread_with_interval(values, 2)
     return row
-
-
-def _with_interval(values):
-    """Mean, range and, of several seeds, the 95 % interval of a measure that is no nDCG@10."""
-    if len(values) < 2:
-        return spread(values, 2)
-    low, high = t_interval(values)
-    return f"{spread(values, 2)} [{low:.2f}, {high:.2f}]"
 
 
 def _over_seeds(of_seed, pairs):

@@ -12,6 +12,14 @@ def spread(values, digits=3):
     return f"{mean(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
+def spread_with_interval(values, digits=3):
+    """The same and, of several seeds, the 95 % interval of the mean in square brackets."""
+    if len(values) < 2:
+        return spread(values, digits)
+    low, high = t_interval(values)
+    return f"{spread(values, digits)} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
 def differences(found, pairs):
     """Of each pair of rows, treatment − control: of every seed over queries, then over seeds.
 

@@ -39,16 +39,21 @@ def layers(seed, lost):
     """A row of `layers` whose queries lose a little more from query to query."""
     queries = {f"q{n}": 0.8 - lost - n / 100 for n in range(4)}
     held_out = {"held out: R@100": 0.9 - lost}
-    return {"loss": 4.0 + seed, "KL": "9 to 1", **held_out, "queries": {"nDCG@10": queries, "R@100": queries}}
+    return {
+        "loss": 4.0 + seed,
+        "KL first": 8.0 + seed,
+        **held_out,
+        "queries": {"nDCG@10": queries, "R@100": queries},
+    }
 
 
 def test_layers_are_compared_with_the_whole_over_seeds(tmp_path, capsys):
     lost = {"6 layers": (0.0, 0.0, 0.0), "2 layers, first and last": (0.2, 0.3, 0.4)}
     found = {(row, seed): layers(seed, each[seed - 1]) for row, each in lost.items() for seed in (1, 2, 3)}
     table = cells(found)
-    assert table["6 layers"]["loss"] == "6.000 (5.000 to 7.000)"
-    assert table["2 layers, first and last"]["nDCG@10"] == "0.485 (0.385 to 0.585)"
-    assert table["6 layers"]["KL"] == "9 to 1; 9 to 1; 9 to 1"
+    assert table["6 layers"]["loss"] == "6.000 (5.000 to 7.000) [3.516, 8.484]"  # by hand: 1/√3 · 4.3027
+    assert table["2 layers, first and last"]["nDCG@10"] == "0.485 (0.385 to 0.585) [0.237, 0.733]"
+    assert table["6 layers"]["KL first"] == "10.000 (9.000 to 11.000) [7.516, 12.484]"
     parts = [tmp_path / "one.json", tmp_path / "other.json"]
     for path, seeds in zip(parts, ((2, 3), (1,)), strict=True):  # trained apart
         part = {key: row for key, row in found.items() if key[1] in seeds}
@@ -75,5 +80,5 @@ def test_a_log_is_described_by_its_last_stage(tmp_path):
     found = described(tmp_path)
     assert found["loss"] == 5.0  # the mean of 3 to 7
     assert (found["held out: nDCG@10"], found["held out: R@100"]) == (0.3, 0.6)
-    assert found["KL"] == "9 to 4" and found["aligned"] == "100 steps, aligned"
+    assert (found["KL first"], found["KL last"]) == (9.2, 3.8) and found["aligned"] == "100 steps, aligned"
     assert found["cos d"] == found["rank q"] == 0.5

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from benchmarks.papers.hil_seeds import read, show_seeds
+from benchmarks.papers.hil_seeds import read, show_layers, show_seeds
 
 
 def evaluated(hil, colbert, h=0.25):
@@ -66,3 +66,17 @@ def test_bm25_and_citadel_are_compared_where_they_were_measured(tmp_path, capsys
     assert "| BM25 | 1 |" not in printed  # it was not trained
     assert "| HIL's hundred |" in printed
     assert "over seeds" not in printed.replace("means over", "")  # there is one
+
+
+def test_layers_are_compared_over_seeds(tmp_path, capsys):
+    paths = [tmp_path / "one.json", tmp_path / "two.json"]
+    for path, top in zip(paths, (1.0, 2.0), strict=True):
+        layers = [{"layer": 0, "log_difference": 0.0}, {"layer": 1, "log_difference": top}]
+        path.write_text(json.dumps({"layers": {"layers": layers}}))
+    show_layers(paths)
+    printed = capsys.readouterr().out
+    # By hand: a standard error of .5, Student's t with one degree of freedom 12.7062.
+    assert "| 1 | 1.50 (1.00 to 2.00) [-4.85, 7.85] |" in printed
+    paths[1].write_text(json.dumps({"layers": {"layers": layers[:1]}}))
+    with pytest.raises(SystemExit, match="different numbers of layers"):
+        show_layers(paths)
