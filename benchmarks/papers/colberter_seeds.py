@@ -9,7 +9,7 @@ from statistics import mean
 from benchmarks.common import read_json
 from benchmarks.papers.colberter_effects import syntheses_of
 from benchmarks.papers.colberter_tables import stored
-from benchmarks.papers.seeds import print_table, spread, t_interval
+from benchmarks.papers.seeds import print_table, spread, spread_with_interval, t_interval
 
 DENSE, WORDS, BOTH, ALL = "dense", "words-dense", "dense-words", "hybrid"
 SMALL, UNI = "words 8, α_CS 0.75, exact", "words 1, α_CS 0.75, exact"
@@ -65,13 +65,23 @@ def value(found, row, workflow, measure):
 
 def _row(seeds, row):
     having = [found for found in seeds if all(row in one["rows"] for one in found.values())]
-    line = {"seeds": str(len(having)), "bytes a document": spread([stored(f, row) for f in having], 0)}
+    line = {
+        "seeds": str(len(having)),
+        "vectors a document": spread_with_interval([_vectors(found, row) for found in having], 1),
+        "bytes a document": spread([stored(found, row) for found in having], 0),
+    }
     for workflow in (DENSE, BOTH, "words", WORDS, ALL):
         for measure in ("nDCG@10", "R@100"):
             values = [value(found, row, workflow, measure) for found in having]
             if None not in values:
                 line[f"{workflow}: {measure}"] = spread(values)
     return line
+
+
+def _vectors(found, row):
+    """Vectors of words or tokens per document, over all collections."""
+    cells = found.values()
+    return sum(one["rows"][row]["vectors"] for one in cells) / sum(one["documents"] for one in cells)
 
 
 def _difference(seeds, first, second, measure):

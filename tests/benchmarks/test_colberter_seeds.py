@@ -37,7 +37,8 @@ def test_differences_are_of_means_with_intervals_over_seeds(tmp_path, capsys):
     assert line.endswith("| -0.200 [-1.471, 1.071] | 0.000 [0.000, 0.000] |")
     assert "what a gate costs" not in printed
     assert "| words 32 | 0.010 [0.010, 0.010] |" in printed  # what other candidates change
-    assert "| tokens 32 | 2 |" in printed and "0.700 (0.600 to 0.800)" in printed
+    assert "| tokens 32 | 2 | 2.0 (2.0 to 2.0) [2.0, 2.0] | " in printed  # 20 vectors of ten documents
+    assert "0.700 (0.600 to 0.800)" in printed
 
 
 def test_effects_are_summed_up_for_each_seed(tmp_path, capsys):
