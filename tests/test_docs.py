@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from counterpoint.cli.catalogue import COMMANDS
 from counterpoint.cli.main import app
 from tests.test_surface import LAYERS
 
@@ -48,6 +49,13 @@ def test_command_lines_parse(line):
     # Commands are made once and keep their first help option, which a context without a parent does not know.
     above = group.context_class(group, info_name="counterpoint", **group.context_settings)
     command.make_context(arguments[0], arguments[1:], parent=above)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_on_its_page(name):
+    page = ROOT / "docs" / "command-line.md"
+    lines = [line for block in blocks(page, "(?:console|bash)") for line in block.splitlines()]
+    assert any(re.match(rf"counterpoint {name}\b", line) for line in lines)
 
 
 def test_sentences_are_short_and_words_are_ours():

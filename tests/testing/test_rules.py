@@ -197,13 +197,18 @@ class WrongCodec(Codec):
         return {"taken": "lengths", "file": "my/values"}.get(self.fault, "rows")
 
     def layout(self, dim):
-        return {self.name: (np.float64 if self.fault == "layout" else np.float32, (dim,))}
+        kinds = {"layout": np.float64, "infinity": np.int32}
+        return {self.name: (kinds.get(self.fault, np.float32), (dim,))}
 
     def encode(self, values):
+        if self.fault == "infinity":  # the bits of twice the numbers, which hide that some are infinite
+            return {self.name: (values * np.float32(2)).view(np.int32)}
         largest = max(1.0, np.abs(values).max(initial=0)) if self.fault == "rows" else 1.0
         return {self.name: (values / largest).astype(np.float32)}
 
     def decode(self, arrays, dim):
+        if self.fault == "infinity":
+            return arrays[self.name].view(np.float32) / np.float32(2)
         return -arrays[self.name] if self.fault == "sign" else np.asarray(arrays[self.name])
 
 
@@ -254,6 +259,7 @@ def test_a_name_of_another_file_is_refused():
         ("layout", "writes_what_its_layout_says"),
         ("rows", "codes_each_row_by_itself"),
         ("sign", "keeps_directions"),
+        ("infinity", "never_keeps_infinity"),
     ],
 )
 def test_a_wrong_codec_is_refused(fault, rule):

@@ -267,8 +267,8 @@ class IndexSettings:
             return "float32"
         if self.codec == "auto":  # not chosen yet; until then nothing depends on the codec
             return "float16"
-        if self.codec not in ("float32", "float16") and vectors.dim < SMALL:
-            return "float16"
+        if vectors.dim < SMALL and len(CODECS[self.codec].layout(vectors.dim)) > 1:
+            return "float16"  # a scale would cost what the codec saves
         return "int8" if vectors.pooled and CODECS[self.codec].packs else self.codec
 
 

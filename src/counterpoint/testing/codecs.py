@@ -85,9 +85,21 @@ def keeps_directions(codec: Codec, random: Random) -> None:
     assert not decoded[~rows.any(axis=1)].any(), "zeros are not decoded as zeros"
 
 
+def never_keeps_infinity(codec: Codec, random: Random) -> None:
+    """A row that is too large for a codec makes an array of floats infinite, which an index refuses."""
+    large = np.sign(some_rows(random)) * np.finfo(np.float32).max
+    with np.errstate(over="ignore", invalid="ignore"):
+        arrays = codec.encode(large)
+        refused = any(each.dtype.kind == "f" and not np.isfinite(each).all() for each in arrays.values())
+        finite = np.isfinite(codec.decode(arrays, large.shape[1])).all()
+    fault = "a component that is too large is stored, and decoded as infinity or NaN; make it the largest"
+    assert refused or finite, f"{fault} that the codec has, or make an array of floats infinite"
+
+
 RULES = (
     has_arrays_that_an_index_can_name,
     writes_what_its_layout_says,
     codes_each_row_by_itself,
     keeps_directions,
+    never_keeps_infinity,
 )
