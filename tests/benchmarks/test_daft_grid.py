@@ -64,11 +64,12 @@ def differences_of(found, measure):
     return differences(queries_of(found, measure), contrasts(dict.fromkeys(name for name, _ in found)))
 
 
-def test_cells_have_the_mean_over_seeds_and_the_range():
+def test_cells_have_the_mean_over_seeds_the_range_and_the_interval():
     aligned = cells(some())["mean, far; alignment; 2e-04"]
     assert aligned["seeds"] == "0 1 2"
-    assert aligned["nDCG@10"] == "0.650 (0.550 to 0.750)"
-    assert aligned["loss"] == "4.000 (4.000 to 4.000)"
+    # By hand: standard error .1/√3, Student's t with two degrees of freedom 4.3027.
+    assert aligned["nDCG@10"] == "0.650 (0.550 to 0.750) [0.402, 0.898]"
+    assert aligned["loss"] == "4.000 (4.000 to 4.000) [4.000, 4.000]"
 
 
 def test_differences_are_of_queries_within_a_seed_and_then_of_seeds():
