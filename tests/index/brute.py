@@ -227,11 +227,15 @@ class Brute:
             ceilings = dict.fromkeys(ceilings, 1.0)
         pool = self._proposed(first, scores, may, settings.candidates)
         found = pool | self._proposed(first, scores, may, depth) if depth > settings.candidates else pool
+        if len(first) > 1 and set(first) < set(weights) and settings.adapts and not settings.exhaustive:
+            shares = {name: ceilings[name] for name in first}
+            found = self._refined(found, scores, shares, max(settings.refined, 2 * depth))
         adapt = (
             {n: settings.adapt[n] for n in weights if n in settings.adapt} if settings.follows_query else {}
         )
         if adapt and len(weights) > 1:
-            weights = self._adapted(query, weights, adapt, scores, pool)
+            known = {name: pool if name in first else pool & found for name in weights}
+            weights = self._adapted(query, weights, adapt, scores, (pool, known))
         chosen = [name for name in self.rows if name in found]
         if asked is not None:
             chosen = [name for name in asked if name in may]
@@ -305,6 +309,18 @@ class Brute:
     def _proposed(self, first, scores, may, k) -> set[str]:
         return {row for name in first for row in self._best(name, scores[name], may, k)}
 
+    def _refined(self, found, scores, ceilings, limit) -> set[str]:
+        """The best by the sum of what the proposing parts score, of equal ones the first."""
+        total = {row: sum(scores[n][row] / most for n, most in ceilings.items()) for row in found}
+        order = sorted((row for row in self.rows if row in found), key=lambda row: -total[row])
+        if len(order) > limit:
+            last, next_one = total[order[limit - 1]], total[order[limit]]
+            whole = all(name == "lexical" or self.parts[name].whole for name in ceilings)
+            slack = sum(self._slack(name) / most for name, most in ceilings.items())
+            if last - next_one < slack and not (whole and last == next_one):
+                raise Unclear
+        return set(order[:limit])
+
     def _best(self, name, scores, may, k):
         """The best rows by one part, of equal ones the first; none without a word that matches."""
         matching = name == "lexical" or self.parts[name].exact
@@ -320,10 +336,10 @@ class Brute:
     def _slack(self, name):
         return EPSILON if name == "lexical" else self.parts[name].slack
 
-    def _adapted(self, query, weights, adapt, scores, pool):
-        factors = {}
+    def _adapted(self, query, weights, adapt, scores, pools):
+        factors, (pool, known) = {}, pools
         for name in weights:
-            found = [scores[name][row] for row in pool]
+            found = [scores[name][row] for row in known[name]]
             if found and 0 < max(found) - min(found) < self._slack(name):
                 raise Unclear
             if len(set(found)) == 1 and name != "lexical" and not self.parts[name].whole and len(found) > 1:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CODEC", "Table"]
 
 CODEC = cast(Bits, CODECS["4-bit"])
+Where = tuple[Int[np.ndarray, " words"], Int[np.ndarray, " k"], Int[np.ndarray, " k"]]
 
 
 @final
@@ -77,4 +78,16 @@ class Table:
 
     def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "n lanes"]:
         """The same by a compiled kernel, transposed; `asked` is the query in the kernels' form."""
-        return kernels.products(asked, self.values, self.scales.view(np.uint16), CODEC.bits, kernels.halves)
+        return kernels.products(asked, self._packed(), kernels.halves)
+
+    def compiled_some(
+        self, asked: Any, kernels: Kernels, words: UInt8[np.ndarray, "r b"], where: Where
+    ) -> Float[np.ndarray, "n lanes"]:
+        """The same with the vectors of some documents' words alone; other rows of the result are not set.
+
+        `words` and `where` are those of the kernel for MaxSim.
+        """
+        return kernels.products_of_words(asked, self._packed(), words, where, kernels.halves)
+
+    def _packed(self) -> tuple[np.ndarray, np.ndarray, int]:
+        return self.values, self.scales.view(np.uint16), CODEC.bits

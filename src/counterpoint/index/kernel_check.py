@@ -34,6 +34,7 @@ class Kernels(NamedTuple):
     asked: Callable[..., Any]
     maxsim: Callable[..., Any]
     products: Callable[..., Any]
+    products_of_words: Callable[..., Any]
     scan: Callable[..., Any]
     scan_some: Callable[..., Any]
     turn: Callable[..., Any]
@@ -72,8 +73,10 @@ def _scores_agree(kernels: Kernels, rng: np.random.Generator, dim: int) -> bool:
         values, factors = arrays["values"], arrays["scales"]
         inner = query.times(codec.integers(values, dim), codec.top) * factors.astype(np.float32)
         packed, halves = values.view(np.uint8), factors.view(np.uint16)
-        products = kernels.products(asked, packed, halves, codec.bits, kernels.halves)[:, :18].T
+        table = packed, halves, codec.bits
+        products = kernels.products(asked, table, kernels.halves)[:, :18].T
         agree = products.tobytes() == inner.tobytes()
+        agree &= _products_of_words_agree(kernels, asked, table, products, places)
         for kind, floor in product((np.uint16, np.uint32, None), (False, True)):
             found = (
                 inner + centres[:, owners] if kind is None else inner + bases[:, places] + centres[:, owners]
@@ -92,6 +95,20 @@ def _scores_agree(kernels: Kernels, rng: np.random.Generator, dim: int) -> bool:
             rows = (query.rows.astype(np.int8), query.scales), (values, halves)
             agree &= _matches_agree(kernels, similarity, rows, offsets)
         if not agree:
+            return False
+    return True
+
+
+def _products_of_words_agree(
+    kernels: Kernels, asked: Any, table: Any, products: Float[np.ndarray, "m n"], words: np.ndarray
+) -> bool:
+    """The same for products with the words of two documents, of which two have one row of the table."""
+    of_word, where = np.array([0, 3, 50, 3, ROWS - 1]), (np.array([0, 40]), np.array([2, 90]))
+    used = of_word[words[[0, 1, *range(40, 90)]]]
+    for kind in (np.uint16, np.uint32):
+        given = _bytes_of(words.astype(kind)), (of_word, *where)
+        found = kernels.products_of_words(asked, table, *given, kernels.halves)[used, :18]
+        if found.tobytes() != products.T[used].tobytes():
             return False
     return True
 

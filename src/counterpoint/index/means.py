@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
@@ -75,14 +75,21 @@ class Means:
         return self._table.compiled_products(asked, kernels)
 
     def compiled_some(
-        self, asked: Any, kernels: Kernels, ranks: Int[np.ndarray, " r"]
-    ) -> tuple[Float[np.ndarray, "c lanes"], Int[np.ndarray, " words"]]:
-        """The same of some words alone, and for each word its row of the result."""
-        wanted = np.zeros(len(self._table.scales), bool)
-        wanted[self.place_of_rank[ranks]] = True
-        chosen, places = np.flatnonzero(wanted), np.zeros(len(self.place_of_rank), np.int64)
-        places[ranks] = (np.cumsum(wanted) - 1)[self.place_of_rank[ranks]]
-        return self._table.taken(chosen).compiled_products(asked, kernels), places
+        self,
+        asked: Any,
+        kernels: Kernels,
+        words: UInt8[np.ndarray, "r b"],
+        documents: tuple[Int[np.ndarray, " k"], Int[np.ndarray, " k"]],
+    ) -> Float[np.ndarray, "c lanes"]:
+        """The same with the means of some documents' words alone; other rows of the result are not set.
+
+        Args:
+            asked: the query.
+            kernels: the kernels.
+            words: for every row of the set, its word's place in the vocabulary, as bytes.
+            documents: where the rows of each begin and end.
+        """
+        return self._table.compiled_some(asked, kernels, words, (self.place_of_rank, *documents))
 
 
 def write_means(folder: Path, name: str, means: Table, ranks: Int[np.ndarray, " c"]) -> None:

@@ -221,12 +221,11 @@ class Rows:
             words = clusters.view(np.uint8).reshape(len(clusters), clusters.itemsize)
         elif self._means is not None and self._ids is not None:
             ranks = self._ids.checked(firsts, ends)
-            if (ends - firsts).sum() < len(self._means.place_of_rank):
-                some = ranks[rows_of_sets(self.offsets, documents)[0]]
-                bases, places = self._means.compiled_some(asked, kernels, some)
-            else:
-                bases, places = self._means.compiled_products(asked, kernels), self._means.place_of_rank
-            words = ranks.view(np.uint8).reshape(len(ranks), ranks.itemsize)
+            words, places = (
+                ranks.view(np.uint8).reshape(len(ranks), ranks.itemsize),
+                self._means.place_of_rank,
+            )
+            bases = self._means.compiled_some(asked, kernels, words, (firsts, ends))
         if self._centres is not None:
             centres = self._centres.of(documents).compiled_products(asked, kernels)
         values, factors = (self._arrays[key].checked(firsts, ends) for key in ("values", "scales"))

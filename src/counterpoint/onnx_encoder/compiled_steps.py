@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
 
 from counterpoint.index.compiled.machine import (
     FLOATS,
     LANES,
+    WORD,
     given,
     instruction,
     loaded,
@@ -55,22 +57,29 @@ def _weighed(typingctx: Any, factors: Any, rows: Any, count: Any, found: Any) ->
     return types.void(factors, rows, count, found), codegen
 
 
-@njit(nogil=True, cache=True)
-def _total(row, partial):
-    """The sum of a row, in the order of `steps._total`."""
-    partial[:] = 0
-    whole = len(row) // LANES * LANES
-    for start in range(0, whole, LANES):
-        for lane in range(LANES):
-            partial[lane] += row[start + lane]
-    for k in range(whole, len(row)):
-        partial[k - whole] += row[k]
-    half = LANES // 2
-    while half:
-        for lane in range(half):
-            partial[lane] += partial[half + lane]
-        half //= 2
-    return partial[0]
+@instruction
+def _total(typingctx: Any, row: Any, count: Any) -> Any:
+    """The sum of a row of `count` vectors, at least one, in the order of `steps._total`."""
+
+    def codegen(*code: Any) -> Any:
+        _, builder, _, args = code
+        vectors = place_of(code, 0, number(0), FLOATS)
+
+        def step(here: Any, before: list[Any]) -> list[Any]:
+            return [builder.fadd(before[0], loaded(builder, builder.gep(vectors, [here])))]
+
+        (total,) = repeated(builder, args[1], [number(0.0, FLOATS)], step)
+        while total.type.count > 1:
+            half = total.type.count // 2
+            lower, upper = (
+                ir.Constant(ir.VectorType(WORD, half), [first + lane for lane in range(half)])
+                for first in (0, half)
+            )
+            sides = [builder.shuffle_vector(total, total, lanes) for lanes in (lower, upper)]
+            total = builder.fadd(*sides)
+        return builder.extract_element(total, number(0, WORD))
+
+    return types.float32(row, count), codegen
 
 
 ROWS, VECTOR = given(types.float32, 2), given(types.float32, 1)
@@ -84,6 +93,7 @@ def _scores(made, bias, heads, scale):
     keys, sums = np.zeros((size, room), np.float32), np.empty(room, np.float32)
     flat, columns = made.reshape(-1), keys.reshape(-1)
     found = np.empty((heads, positions, positions), np.float32)
+    scores = found.reshape(-1)
     for head in range(heads):
         key = (heads + head) * size
         for position in range(positions):
@@ -94,12 +104,13 @@ def _scores(made, bias, heads, scale):
             for start in range(0, positions, LANES):
                 rows = columns, np.uint64(start), np.uint64(room)
                 _weighed(query, rows, np.uint64(size), (sums, np.uint64(start)))
-            scores, largest = found[head, position], np.float32(-np.inf)
-            for other in range(positions):
-                scores[other] = sums[other] * scale + bias[other]
-                largest = max(largest, scores[other])
-            for other in range(positions):
-                scores[other] -= largest
+            largest, at = np.float32(-np.inf), np.uint64((head * positions + position) * positions)
+            for other in range(np.uint64(positions)):
+                sums[other] = sums[other] * scale + bias[other]
+            for other in range(np.uint64(positions)):
+                largest = max(largest, sums[other])
+            for other in range(np.uint64(positions)):
+                scores[at + other] = sums[other] - largest
     return found
 
 
@@ -107,11 +118,12 @@ def _scores(made, bias, heads, scale):
 def _mixed(shares, made, heads):
     """The values of all positions, mixed by the shares that a position has of each."""
     positions, wide = made.shape
-    size, partial = wide // 3 // heads, np.empty(LANES, np.float32)
-    room = -(-size // LANES) * LANES
+    size, chunks = wide // 3 // heads, -(-positions // LANES)
+    room, own = -(-size // LANES) * LANES, np.zeros(chunks * LANES, np.float32)
     values, sums = np.zeros((positions, room), np.float32), np.empty(room, np.float32)
     flat, rows = shares.reshape(-1), values.reshape(-1)
     found = np.empty((positions, heads * size), np.float32)
+    made_of = found.reshape(-1)
     for head in range(heads):
         start = (2 * heads + head) * size
         for position in range(positions):
@@ -122,9 +134,11 @@ def _mixed(shares, made, heads):
             for lane in range(0, size, LANES):
                 value = rows, np.uint64(lane), np.uint64(room)
                 _weighed(share, value, np.uint64(positions), (sums, np.uint64(lane)))
-            total = _total(shares[head, position], partial)
-            for component in range(size):
-                found[position, head * size + component] = sums[component] / total
+            for other in range(np.uint64(positions)):
+                own[other] = flat[share[1] + other]
+            total, at = _total(own, np.uint64(chunks)), np.uint64((position * heads + head) * size)
+            for component in range(np.uint64(size)):
+                made_of[at + component] = sums[component] / total
     return found
 
 
@@ -162,15 +176,16 @@ def gelu(rows):
 def normalised(rows, weight, bias, epsilon):
     """Layer normalisation of each row."""
     found, size = np.empty(rows.shape, np.float32), np.float32(rows.shape[1])
-    partial, squares = np.empty(LANES, np.float32), np.empty(rows.shape[1], np.float32)
+    chunks = np.uint64(-(-rows.shape[1] // LANES))
+    filled = np.zeros(chunks * np.uint64(LANES), np.float32)
     for i in range(len(rows)):
         row, made = rows[i], found[i]
-        mean = _total(row, partial) / size
+        filled[: len(row)] = row
+        mean = _total(filled, chunks) / size
         for k in range(len(row)):
             made[k] = row[k] - mean
-        for k in range(len(row)):
-            squares[k] = made[k] * made[k]
-        deviation = np.sqrt(_total(squares, partial) / size + epsilon)
+            filled[k] = made[k] * made[k]
+        deviation = np.sqrt(_total(filled, chunks) / size + epsilon)
         for k in range(len(row)):
             made[k] = made[k] / deviation * weight[k] + bias[k]
     return found

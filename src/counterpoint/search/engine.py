@@ -350,8 +350,8 @@ class Searcher:
     ) -> dict[str, float]:
         """The evidence of each part, from its scores of the candidates found."""
         every = found.pool is found.positions  # if not more were asked for; then nothing is looked up
-        pool = table if every else table[np.isin(found.positions, found.pool)]
-        parts = dict(zip(plan.weights, pool.T, strict=True))
+        pool = table if every else table[np.isin(found.positions, found.pool, assume_unique=True)]
+        parts = dict(zip(plan.weights, pool.T, strict=True)) | dict(found.whole)
         known = self.index.lexical.known(query.text) if LEXICAL in parts and self.index.lexical else 0.0
         several = (part for part in parts if part != LEXICAL and not self.index.layouts[part].pooled)
         rows = {part: self.index.mean_rows(part, found.pool) for part in several}

@@ -20,6 +20,7 @@ __all__ = ["FEEDBACK", "likeness", "units_of", "with_feedback"]
 
 FEEDBACK = "feedback"
 """Name of feedback among the parts of a score."""
+LEAST = 1e-12  # lengths by which vectors are divided
 
 
 def likeness(
@@ -51,15 +52,16 @@ def likeness(
         return Feedback(np.zeros(len(scores)), best[:0], np.zeros(0))
     weights = above / above.sum()
     found = np.zeros(len(scores))
-    for rows in vectors:
-        units = units_of(rows)
-        found += units @ (weights @ units[best])
+    for rows in vectors:  # by vecdot, which adds each row in the same order wherever it stands
+        lengths = np.maximum(np.sqrt(np.vecdot(rows, rows)), LEAST)
+        centre = (weights / lengths[best]) @ rows[best]
+        found += np.vecdot(rows, centre.astype(rows.dtype)) / lengths
     return Feedback(found / len(vectors), best, weights)
 
 
 def units_of(rows: Float[np.ndarray, "c d"]) -> Float[np.ndarray, "c d"]:
     """Scale every row to length 1; a row of zeros stays as it is."""
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), LEAST)
 
 
 def with_feedback(index: Index, scored: Scored, plan: Plan, settings: SearchSettings) -> Scored:

@@ -47,6 +47,8 @@ WORKFLOWS: Mapping[Workflow, str] = MappingProxyType(
 FUSIONS = ("ceiling", "min-max", "z-score", "rrf", "none")
 """Short names of the ways to make parts comparable; see `SearchSettings.with_fusion`."""
 
+REFINED = 100  # chosen by the rule in docs/default-model.md
+
 
 @dataclass(frozen=True)
 class SearchSettings:
@@ -70,11 +72,14 @@ class SearchSettings:
         normalise: additional normalisation over the candidates of a query.
         method: `convex` adds the weighted parts, `rrf` the reciprocals of their ranks.
         candidates: minimum number of documents that each first stage proposes.
+        refined: of the candidates of several first stages, the number that the other parts score: the best by
+            the sum of what the proposing parts score, each divided by its ceiling. At least twice as many as
+            were asked for. Used only where parts are divided by their ceilings and then added.
         exact: vector sets in which only rows with equal ids match. Their score is Σ max(0, best match) over
             the query's rows. So a word without a match and a word with only a negative match both add 0,
             whether an inverted index or a match matrix is used.
         floor: other vector sets whose best similarity is raised to 0 if it is negative.
-        exhaustive: score every vector, even if the index has a sketch, a graph or lists.
+        exhaustive: score every vector, even if the index has a sketch, a graph or lists, and every candidate.
         probes: for token sets with lists of centroids, the number of lists probed per query vector; more find
             more and take longer.
         feedback: weight of pseudo-relevance feedback (see `Feedback`), where all parts of the hybrid together
@@ -86,7 +91,7 @@ class SearchSettings:
 
     Raises:
         ConfigError: lists every setting of the wrong type, a negative `feedback` or number in `adapt`, and
-            less than 1 of `feedback_documents`, `candidates` or `probes`.
+            less than 1 of `feedback_documents`, `candidates`, `refined` or `probes`.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -103,6 +108,7 @@ class SearchSettings:
     feedback_documents: int = 5
     adapt: Mapping[str, float] = field(default_factory=dict)
     fixed_weights: bool = False
+    refined: int = REFINED
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -111,7 +117,7 @@ class SearchSettings:
             for name, hint in hints.items()
             for fault in faults_of(plain(getattr(self, name)), hint, f"search.{name}")
         ]
-        least = {"feedback": 0, "feedback_documents": 1, "candidates": 1, "probes": 1}
+        least = {"feedback": 0, "feedback_documents": 1, "candidates": 1, "refined": 1, "probes": 1}
         faults = faults or [
             f"search.{name}: expected a {'weight' if name == 'feedback' else 'whole number'} from {low} up, "
             f"found {getattr(self, name)}"
@@ -164,8 +170,9 @@ class SearchSettings:
         """Plain data, as the manifest keeps it."""
         copied = {"weights": dict(self.weights), "idf": dict(self.idf), "adapt": dict(self.adapt)}
         found = {**asdict(self), **copied, "exact": list(self.exact), "floor": list(self.floor)}
-        if not self.fixed_weights:
-            del found["fixed_weights"]  # earlier versions do not know it
+        for name, default in (("fixed_weights", False), ("refined", REFINED)):
+            if found[name] == default:
+                del found[name]  # earlier versions do not know it
         return found
 
     @staticmethod

@@ -11,7 +11,7 @@ from counterpoint.index.compiled.machine import LANES, VNNI, given, prefetch
 from counterpoint.index.compiled.one_bit import by_look_ups
 from counterpoint.index.compiled.unpacked import unpack
 
-__all__ = ["HALVES", "maxsim_bits", "products_of"]
+__all__ = ["HALVES", "maxsim_bits", "products_of", "products_of_words"]
 
 # Imported code: e13cfcb9. numba compiles anew when this file changes, but not when that does.
 
@@ -25,6 +25,7 @@ AHEAD = 3 * ROWS  # rows that are prefetched
 FLOAT_1, FLOAT_2 = given(types.float32, 1), given(types.float32, 2)
 LONG_1, HALF_1, BYTE_2 = given(types.int64, 1), given(types.uint16, 1), given(types.uint8, 2)
 QUERY = types.Tuple((given(types.int8, 2), given(types.int32, 1), FLOAT_1, types.int64))
+TABLE = types.Tuple((BYTE_2, HALF_1, types.int64))
 
 
 @njit(nogil=True, inline="always")
@@ -33,32 +34,60 @@ def _starts(bits, sums):
     return sums * np.int32(-128 if bits == 8 else 1 - 2**bits)
 
 
-@njit(types.float32[:, ::1](QUERY, BYTE_2, HALF_1, types.int64, FLOAT_1), nogil=True, cache=True)
-def products_of(query, values, factors, bits, halves):
-    """Inner products of a query's integers with every row of a table.
-
-    The arguments are those of `maxsim_bits`.
-
-    Returns:
-        (n, rows padded to whole tiles) float32.
-    """
-    tiles, sums, _, _ = query
+@njit(nogil=True, cache=True)
+def _products_at(query, table, halves, places):
+    """Inner products with the rows at some places of a table; the others are not set."""
+    (tiles, sums, _, _), (values, factors, bits) = query, table
     starts, flat, width = _starts(bits, sums), tiles.reshape(-1), np.uint64(tiles.shape[1] // LANES)
     levels, found = np.zeros(ROWS * width, np.uint8), np.zeros((ROWS, LANES), np.int32)
     made = np.empty((len(values), len(sums)), np.float32)
     asked, rows = (flat, starts), (levels, width)
-    for at in range(0, len(values), ROWS):
-        some = min(ROWS, len(values) - at)
+    for at in range(0, len(places), ROWS):
+        some = min(ROWS, len(places) - at)
         for row in range(some):
-            unpack(values, np.uint64(at + row), bits, levels, np.uint64(row) * width)
+            unpack(values, np.uint64(places[at + row]), bits, levels, np.uint64(row) * width)
         for lane in range(np.uint64(0), np.uint64(len(sums)), np.uint64(LANES)):
             dots(asked, lane, rows, found)
             for row in range(some):
-                factor = halves[factors[at + row]]
+                place = np.uint64(places[at + row])
+                factor = halves[factors[place]]
                 for i in range(LANES):
                     value = np.float32(found[row, i]) * factor
-                    made[np.uint64(at + row), lane + np.uint64(i)] = value + np.float32(0)  # no product is −0
+                    made[place, lane + np.uint64(i)] = value + np.float32(0)  # no product is −0
     return made
+
+
+@njit(types.float32[:, ::1](QUERY, TABLE, FLOAT_1), nogil=True, cache=True)
+def products_of(query, table, halves):
+    """Inner products of a query's integers with every row of a table.
+
+    Args:
+        query: as for `maxsim_bits`.
+        table: packed codes, factors and b of `stored` there.
+        halves: `HALVES`.
+
+    Returns:
+        (n, rows padded to whole tiles) float32.
+    """
+    return _products_at(query, table, halves, np.arange(len(table[1])))
+
+
+@njit(types.float32[:, ::1](QUERY, TABLE, BYTE_2, types.UniTuple(LONG_1, 3), FLOAT_1), nogil=True, cache=True)
+def products_of_words(query, table, words, where, halves):
+    """The same with the rows of a table that some documents' words have; the others are not set.
+
+    `words` and `where` are those of `maxsim_bits`, and the result is the first of its tables.
+    """
+    places, firsts, ends = where
+    known = np.zeros(len(table[1]), np.uint8)
+    chosen, count = np.empty(len(known) + 1, np.int64), np.uint64(0)
+    for document in range(len(firsts)):
+        for row in range(firsts[document], ends[document]):
+            place = places[word_of(words, np.uint64(row))]
+            chosen[count] = place  # the next one takes its place if it is known
+            count += np.uint64(1) - np.uint64(known[place])
+            known[place] = 1
+    return _products_at(query, table, halves, chosen[:count])
 
 
 @njit(
