@@ -12,9 +12,10 @@ from counterpoint.data import (
     write_beir,
     write_colbert,
     write_documents,
+    write_qrels,
     write_queries,
 )
-from counterpoint.errors import ArtifactError, DataError
+from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.types import Document
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -123,6 +124,14 @@ def test_what_a_layout_cannot_hold(tmp_path):
         write_documents([Document("a\tb", "x")], tmp_path / "c.tsv", layout="msmarco")
     with pytest.raises(DataError, match="cannot be written as UTF-8"):
         write_documents([Document("a", "\ud800")], tmp_path / "c.jsonl", layout="tevatron")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_layout_writes_nothing(tmp_path):
+    with pytest.raises(ConfigError, match="expected one of beir-jsonl, .* found 'colbert'"):
+        write_documents([Document("a", "b")], tmp_path / "corpus.tsv", layout="colbert")  # pyright: ignore
+    with pytest.raises(ConfigError, match="expected one of trec, msmarco, beir, found 'tsv'"):
+        write_qrels({"q": {"a": 1}}, tmp_path / "qrels.tsv", layout="tsv")  # pyright: ignore
     assert not list(tmp_path.iterdir())
 
 

@@ -364,6 +364,13 @@ def test_a_table_must_have_the_metadata_with_a_type(source, tmp_path):
         cp.index(table, tmp_path / "i", model=None, metadata="n:int,m:int")
 
 
+@pytest.mark.parametrize("option", ["metadata", "include"])
+def test_a_mapping_where_names_are_wanted_is_refused(option, tmp_path):
+    with pytest.raises(ConfigError, match=f"{option}: expected texts, .* found a mapping"):
+        cp.index([{"text": "a cat", "n": 1}], tmp_path / "i", model=None, **{option: {"n": "int"}})
+    assert not (tmp_path / "i").exists()
+
+
 def test_metadata_with_a_type_that_no_record_has_is_told(tmp_path):
     rows = [{"text": "a cat"}, {"text": "a dog", "n": 1}]
     with pytest.warns(UserWarning) as told:

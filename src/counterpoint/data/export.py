@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from counterpoint.data.collection import Collection
-from counterpoint.data.output import one_line, write_lines
+from counterpoint.data.output import check_layout, one_line, write_lines
 from counterpoint.data.trec import write_qrels
 from counterpoint.folders import FolderKind, publish_folder
 from counterpoint.types import Document
@@ -43,8 +43,10 @@ def write_documents(documents: Iterable[Document], path: str | Path, *, layout: 
 
     Raises:
         ArtifactError: the file could not be written.
+        ConfigError: the layout is unknown.
         DataError: `msmarco` cannot represent an id.
     """
+    check_layout(layout, DocumentLayout)
     write_lines(Path(path), (_line(document, layout) for document in documents))
 
 

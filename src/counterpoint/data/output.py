@@ -6,11 +6,18 @@ import gzip
 import io
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, get_args
 
-from counterpoint.errors import DataError
+from counterpoint.errors import ConfigError, DataError
 from counterpoint.files import write_atomically
 
-__all__ = ["one_line", "write_lines"]
+__all__ = ["check_layout", "one_line", "write_lines"]
+
+
+def check_layout(layout: object, known: Any) -> None:
+    """Raise ConfigError unless a layout is one of the names of a `Literal`."""
+    if layout not in get_args(known):
+        raise ConfigError(f"layout: expected one of {', '.join(get_args(known))}, found {layout!r}")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

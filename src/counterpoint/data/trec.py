@@ -9,7 +9,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from counterpoint.data.output import one_line, write_lines
+from counterpoint.data.output import check_layout, one_line, write_lines
 from counterpoint.data.policy import ReadPolicy
 from counterpoint.data.reader import open_binary, strict_reader
 from counterpoint.errors import DataError
@@ -121,8 +121,10 @@ def write_qrels(qrels: Qrels, path: str | Path, *, layout: QrelsLayout = "trec")
     """Write judgements: `trec` with spaces, `msmarco` with tabs, `beir` with three columns and a header.
 
     Raises:
+        ConfigError: the layout is unknown.
         DataError: the layout cannot represent an id.
     """
+    check_layout(layout, QrelsLayout)
     write_lines(Path(path), _qrels_lines(qrels, layout))
 
 

@@ -104,12 +104,14 @@ def read(source: Any, options: BuildOptions) -> Reading:
     from counterpoint.data import Collection, Fields, FileChoice, ReadReport, items_of, open_collection
 
     policy, words = _policy(options), options.passage_words
-    named = named_fields(_several(options.metadata))
+    named = named_fields(_several("metadata", options.metadata))
     # If all have types, they are declared and nothing is left out.
     kept = tuple(named) if None in named.values() else None
     declared = tuple(declared_fields(options))
     fields = Fields(options.id, options.title, options.text, kept, declared)
-    choice = FileChoice(_several(options.include), _several(options.exclude), options.gitignore)
+    choice = FileChoice(
+        _several("include", options.include), _several("exclude", options.exclude), options.gitignore
+    )
     if isinstance(source, str | Path):
         whole = {} if words is None else {"passage_words": None}
         found = open_collection(source, policy=policy, fields=fields, choice=choice, **whole)
@@ -175,9 +177,11 @@ def _policy(options: BuildOptions) -> ReadPolicy:
 
 def declared_fields(options: BuildOptions) -> dict[str, FieldType]:
     """The metadata fields that have a type."""
-    named = named_fields(_several(options.metadata))
+    named = named_fields(_several("metadata", options.metadata))
     return {name: kind for name, kind in named.items() if kind is not None}
 
 
-def _several(given: Any) -> tuple[str, ...]:
+def _several(name: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, Mapping):  # whose values would be lost
+        raise ConfigError(f'{name}: expected texts, such as "year:int" for metadata, found a mapping')
     return (given,) if isinstance(given, str) else tuple(given or ())
