@@ -68,7 +68,8 @@ def test_every_kernel_is_checked(name):
         "add_postings": 0,
         "add_sorted": 0,
         "turn": 0,
-        "saturated": -1,
+        "scored": -1,
+        "add_scores": 0,
     }  # the argument that it writes to
 
     def wrong(*asked):

@@ -16,13 +16,17 @@ GAPS = st.lists(st.one_of(st.integers(0, 3), st.integers(0, 300), st.integers(60
 
 @pytest.fixture(scope="module")
 def kernel():
-    return pytest.importorskip("counterpoint.index.compiled.postings").saturated
+    return pytest.importorskip("counterpoint.index.compiled.postings").scored
+
+
+IDF = float(np.float32(1.7))
 
 
 def by_kernel(kernel, packed, count, norms, live):
-    rows, shares = np.empty(count, np.int64), np.empty(count)
-    kept = kernel(packed, count, (norms, np.zeros(0, bool) if live is None else live), (rows, shares))
-    return None if kept < 0 else (rows[:kept], shares[:kept])
+    rows, scores = np.empty(count, np.int32), np.empty(count, np.float32)
+    documents = norms, np.zeros(0, bool) if live is None else live
+    kept = kernel(packed, count, documents, IDF, (rows, scores))
+    return None if kept < 0 else (rows[:kept], scores[:kept])
 
 
 def packed_of(gaps, counts):
@@ -45,11 +49,11 @@ def test_rows_and_saturated_frequencies_are_those_of_a_loop(kernel, gaps, data):
         if live is None or live[row]:
             expected.append((row, (count + 1) / (norms[row] + (count + 1))))
     packed = packed_of(gaps, less)
-    for rows, shares in (
-        saturated(packed, len(gaps), norms, live),
-        by_kernel(kernel, packed, len(gaps), norms, live),
-    ):
-        assert list(zip(rows.tolist(), shares.tolist(), strict=True)) == expected
+    rows, shares = saturated(packed, len(gaps), norms, live)
+    assert list(zip(rows.tolist(), shares.tolist(), strict=True)) == expected
+    rows, scores = by_kernel(kernel, packed, len(gaps), norms, live)
+    assert rows.tolist() == [row for row, _ in expected]
+    assert scores.tolist() == [float(np.float32(share * IDF)) for _, share in expected]
 
 
 @settings(deadline=None)
@@ -67,7 +71,7 @@ def test_damaged_bytes_are_refused_by_both_or_read_alike(kernel, gaps, data):
         assert found is None
     else:
         np.testing.assert_array_equal(found[0], rows)
-        np.testing.assert_array_equal(found[1], shares)
+        np.testing.assert_array_equal(found[1], (shares * IDF).astype(np.float32))
 
 
 def test_postings_of_a_larger_collection_are_refused():

@@ -2,6 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoint.index.paths import Meter
 from counterpoint.index.score_column import ScoreColumn
 
 DOCUMENTS = 40
@@ -11,7 +12,8 @@ DOCUMENTS = 40
 def test_columns_are_summed_as_loops_do(terms):
     """To the last bit, in whichever form each is."""
     expected = np.zeros(DOCUMENTS, np.float32)
-    forms = {name: np.zeros(DOCUMENTS, np.float32) for name in ("chosen", "rows", "every")}
+    forms = {name: np.zeros(DOCUMENTS, np.float32) for name in ("chosen", "rows", "every", "compiled")}
+    kernels = Meter().kernels(10**12)
     for term in terms:
         rows = np.array(sorted(term), np.int32)
         scores = np.array([term[row] for row in rows.tolist()], np.float32)
@@ -21,8 +23,9 @@ def test_columns_are_summed_as_loops_do(terms):
             ("chosen", ScoreColumn.of(rows, scores, DOCUMENTS)),
             ("rows", ScoreColumn(rows, scores)),
             ("every", of_every(rows, scores)),
+            ("compiled", ScoreColumn(rows, scores)),
         ):
-            column.add_to(forms[name])
+            column.add_to(forms[name], kernels if name == "compiled" else None)
             assert [column.score_of(i) for i in range(DOCUMENTS)] == [
                 term.get(i, 0.0) for i in range(DOCUMENTS)
             ]

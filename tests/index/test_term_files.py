@@ -50,6 +50,19 @@ def test_terms_are_found_with_their_postings(tmp_path, monkeypatch, narrow):
     assert files.documents == 71 and files.length == sum(range(71)) and files.lengths[70] == 70
 
 
+@pytest.mark.parametrize("step", [1, 2, 7, 64])
+def test_a_term_is_found_between_any_others(tmp_path, monkeypatch, step):
+    monkeypatch.setattr(term_files, "STEP", step)
+    terms = [f"{prefix}{i}" for prefix in ("", "w", "é", "東") for i in range(0, 130, 2)]
+    files = write(tmp_path, {term: {i % 71: 1} for i, term in enumerate(terms)}, text=2000)
+    for i, term in enumerate(terms):
+        assert files.postings(term)[0].tolist() == [i % 71]
+        assert files.frequency(f"{term}x") == 0
+    assert not any(
+        files.frequency(f"{prefix}{i}") for prefix in ("", "w", "é", "東") for i in range(1, 130, 2)
+    )
+
+
 def test_what_is_remembered_does_not_grow_with_the_queries(tmp_path, monkeypatch):
     monkeypatch.setattr(term_files, "REMEMBERED", 3)
     files = write(tmp_path, POSTINGS)

@@ -100,8 +100,11 @@ class CheckedFile:
         Raises:
             ArtifactError: the file is damaged.
         """
-        if not self.intact and start < end:
-            self._check_blocks(np.arange(start // BLOCK, (end - 1) // BLOCK + 1))
+        if self.intact or start >= end:
+            return
+        first, last = start // BLOCK, (end - 1) // BLOCK
+        if first < last or not self._checked[first]:
+            self._check_blocks(np.arange(first, last + 1))
 
     def check_runs(self, starts: Int[np.ndarray, " k"], ends: Int[np.ndarray, " k"]) -> None:
         """Check several byte ranges; the first runs from `starts[0]` to `ends[0]`.

@@ -46,7 +46,8 @@ class Kernels(NamedTuple):
     add_postings: Callable[..., Any]
     add_sorted: Callable[..., Any]
     matched: Callable[..., Any]
-    saturated: Callable[..., Any]
+    scored: Callable[..., Any]
+    add_scores: Callable[..., Any]
     halves: Float[np.ndarray, " 65536"]
 
 
@@ -199,10 +200,18 @@ def _postings_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
         gaps[7] = counts[9] = most + 9
         packed = np.concatenate([pack(each, count)[0] for each in (gaps, counts)])
         norms = rng.random(int(gaps.sum()) + 200)
-        live, found = rng.random(len(norms)) < 0.9, (np.empty(200, np.int64), np.empty(200))
-        kept = kernels.saturated(packed, 200, (norms, live), found)
-        wanted = saturated(packed, 200, norms, live)
+        live, found = rng.random(len(norms)) < 0.9, (np.empty(200, np.int32), np.empty(200, np.float32))
+        kept = kernels.scored(packed, 200, (norms, live), 1.3, found)
+        rows, shares = saturated(packed, 200, norms, live)
+        wanted = rows.astype(np.int32), (shares * 1.3).astype(np.float32)
         if any(one[:kept].tobytes() != other.tobytes() for one, other in zip(found, wanted, strict=True)):
+            return False
+        sums = rng.random((2, len(norms)), np.float32)
+        added = sums.copy()
+        added[:, rows] += wanted[1]
+        for total, kind in zip(sums, (np.int32, np.int64), strict=True):
+            kernels.add_scores(total, rows.astype(kind), wanted[1])
+        if sums.tobytes() != added.tobytes():
             return False
     return True
 

@@ -16,6 +16,7 @@ from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName, check_analyzer
 from counterpoint.index.bounded_cache import BoundedCache
 from counterpoint.index.kernels import idf_of
+from counterpoint.index.paths import Meter
 from counterpoint.index.score_column import ScoreColumn
 from counterpoint.index.term_scores import Part, TermScores, term_scores
 from counterpoint.types import Span
@@ -103,6 +104,7 @@ class Lexical:
         self._terms = term_scores(parts, settings.k1, settings.b, None if of is None else of._terms)
         self.documents = self._terms.documents
         self._kept: BoundedCache[ScoreColumn] = BoundedCache(MEMORY)
+        self._meter = Meter()
         # Needed twice for each query. A cache of a method would keep the files of old commits open.
         self._idf = lru_cache(maxsize=TOGETHER)(partial(_idf_of, self._analyzer, self._terms))
 
@@ -111,9 +113,9 @@ class Lexical:
 
         Terms are added in query order, in single precision.
         """
-        total = np.zeros(self._terms.end, np.float32)
+        total, kernels = np.zeros(self._terms.end, np.float32), self._meter.kernels(0)
         for term in self._analyzer.terms(query):
-            self._column(term).add_to(total)
+            self._column(term).add_to(total, kernels)
         return total
 
     def ceiling(self, query: str) -> float:

@@ -76,7 +76,7 @@ def _imported() -> Kernels | None:
     from counterpoint.index.compiled.dots import asked_of
     from counterpoint.index.compiled.inverted import add_postings, add_sorted, matched
     from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of, products_of_words
-    from counterpoint.index.compiled.postings import saturated as of_postings
+    from counterpoint.index.compiled.postings import add_scores, scored
     from counterpoint.index.compiled.proposing import gathered, interactions, levels_of, probed
     from counterpoint.index.compiled.scan import scan_int8, scan_some
     from counterpoint.index.compiled.sketched import sketched_rows
@@ -84,9 +84,9 @@ def _imported() -> Kernels | None:
 
     lists = probed, levels_of, gathered, interactions
     pooled = scan_int8, scan_some, turn, sketched_rows
-    by_id = add_postings, add_sorted, matched, of_postings
+    by_id = add_postings, add_sorted, matched
     several = asked_of, maxsim_bits, products_of, products_of_words
-    found = Kernels(*several, *pooled, *lists, *by_id, HALVES)
+    found = Kernels(*several, *pooled, *lists, *by_id, scored, add_scores, HALVES)
     if agrees(found):
         return found
     logging.getLogger(__name__).warning(

@@ -8,6 +8,8 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
+from counterpoint.index.kernel_check import Kernels
+
 __all__ = ["ScoreColumn"]
 
 FREQUENT = 4
@@ -44,10 +46,12 @@ class ScoreColumn:
         """Bytes of both arrays."""
         return self.scores.nbytes + (0 if self.rows is None else self.rows.nbytes)
 
-    def add_to(self, total: Float[np.ndarray, " documents"]) -> None:
-        """Add the scores in place, in single precision; both forms give the same bits."""
+    def add_to(self, total: Float[np.ndarray, " documents"], kernels: Kernels | None = None) -> None:
+        """Add the scores in place, in single precision; both forms, and the kernels, give the same bits."""
         if self.rows is None:
             total += self.scores
+        elif kernels is not None:
+            kernels.add_scores(total, self.rows, self.scores)
         else:
             np.add.at(total, self.rows.astype(np.intp, copy=False), self.scores)  # other types take longer
 

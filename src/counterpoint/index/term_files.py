@@ -15,7 +15,7 @@ and the average length are computed from the sums over all batches.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +37,7 @@ __all__ = ["TermFiles", "TermFilesWriter", "Terms", "encoded"]
 NAMES = ("terms", "term_ends", "frequencies", "postings", "posting_ends", "lengths")
 TOGETHER = 2**17  # postings unpacked at a time when all are read; bounds the memory
 REMEMBERED = 2**16  # terms whose places are cached; the cache must not grow with the queries
+STEP = 64  # the first of so many terms is kept in memory; a search reads six of the others
 DAMAGED = "the BM25 postings are damaged; build the index again"
 
 
@@ -227,16 +228,23 @@ class TermFiles:
     def _find(self, term: str) -> int | None:
         if term in self._known:
             return self._known[term]
-        wanted = encoded(term)
-        at = bisect_left(range(len(self._ends)), wanted, key=self._term)
-        found = at if at < len(self._ends) and self._term(at) == wanted else None
+        wanted, (text, ends) = encoded(term), self._vocabulary
+        first = STEP * max(0, bisect_right(self._heads, wanted) - 1)
+        edges = [ends.item(first - 1) if first else 0, *ends[first : first + STEP].tolist()]
+        near = range(len(edges) - 1)
+        at = bisect_left(near, wanted, key=lambda i: bytes(text[edges[i] : edges[i + 1]]))
+        there = at < len(near) and text[edges[at] : edges[at + 1]] == wanted
+        found = first + at if there else None
         if len(self._known) < REMEMBERED:
             self._known[term] = found
         return found
 
-    def _term(self, at: int) -> bytes:
+    @cached_property
+    def _heads(self) -> list[bytes]:
+        """Every `STEP`-th term."""
         text, ends = self._vocabulary
-        return bytes(text[(ends.item(at - 1) if at else 0) : ends.item(at)])
+        edges = zip(_edges(ends, 0, len(ends))[:-1:STEP].tolist(), ends[::STEP].tolist(), strict=True)
+        return [bytes(text[start:end]) for start, end in edges]
 
 
 def _edges(ends: Shaped[np.ndarray, " n"], first: int, last: int) -> Int[np.ndarray, " k"]:

@@ -25,6 +25,7 @@ PARAMETERS = "params.index.json"
 REMEMBERED = 2**16  # terms whose frequencies are kept in memory; it must not grow with the queries
 WORK = 25_000  # nanoseconds that numpy takes for a term in a part
 ALL = np.zeros(0, bool)
+Packed = tuple[UInt8[np.ndarray, " b"], int]
 
 
 class TermScores(ABC):
@@ -121,17 +122,13 @@ class ComputedScores(TermScores):
         found = self._known.get(term)
         if found is None:
             whole = all(mask is None for mask in self._live)
-            found = sum(p.frequency(term) for p in self._parts) if whole else len(self._saturated(term)[0])
+            found = sum(p.frequency(term) for p in self._parts) if whole else len(self._scored(term, 1.0)[0])
             self._remember(term, found)
         return found
 
     def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
         """The documents with a term, ascending, and the term's score in each."""
-        rows, shares = self._saturated(term)
-        df = len(rows) if self._of is None else self._of.frequency(term)
-        self._remember(term, df)
-        shares *= self._idf(df)
-        return rows.astype(self._row), shares.astype(np.float32)
+        return self._scored(term, float(self._idf(self.frequency(term))))
 
     def scores_of_texts(
         self, frequency: int, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
@@ -153,22 +150,25 @@ class ComputedScores(TermScores):
         if len(self._known) < REMEMBERED:
             self._known[term] = df
 
-    def _saturated(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """The documents with a term, and its saturated frequency in each: tf / (tf + norm)."""
+    def _scored(self, term: str, idf: float) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+        """The documents with a term, and its score in each: idf · tf / (tf + norm)."""
         kernels = self._meter.kernels(WORK * len(self._parts))
-        of_part = saturated if kernels is None else partial(_compiled, kernels)
-        rows, shares, first = [np.zeros(0, np.int64)], [np.zeros(0)], 0
+        of_part = _by_numpy if kernels is None else partial(_compiled, kernels)
+        every, first = [], 0
         for part, live, norms in zip(self._parts, self._live, self._norms, strict=True):
             packed, count = part.packed(term)
             if count:
                 try:
-                    found = of_part(packed, count, norms, live)
+                    found = of_part((packed, count), norms, live, idf)
                 except ValueError as error:
                     raise part.damaged(error) from error
-                rows.append(found[0] + first if first else found[0])
-                shares.append(found[1])
+                rows = found[0].astype(self._row, copy=False)
+                every.append((rows + self._row(first) if first else rows, found[1]))
             first += part.documents
-        return (rows[1], shares[1]) if len(rows) == 2 else (np.concatenate(rows), np.concatenate(shares))
+        if len(every) == 1:
+            return every[0]
+        rows, scores = zip((np.zeros(0, self._row), np.zeros(0, np.float32)), *every, strict=True)
+        return np.concatenate(rows), np.concatenate(scores)
 
     @cached_property
     def _norms(self) -> list[Float[np.ndarray, " documents"]]:
@@ -185,15 +185,24 @@ class ComputedScores(TermScores):
         return sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1) or 1.0
 
 
-def _compiled(
-    kernels: Kernels, packed: UInt8[np.ndarray, " b"], count: int, norms: Float[np.ndarray, " d"], live: Live
+def _by_numpy(
+    postings: Packed, norms: Float[np.ndarray, " d"], live: Live, idf: float
 ) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-    """`saturated` by a kernel: the same to the last bit."""
-    rows, shares = np.empty(count, np.int64), np.empty(count)
-    kept = kernels.saturated(packed, count, (norms, ALL if live is None else live), (rows, shares))
+    """The documents with a term in one part, and its scores."""
+    rows, shares = saturated(*postings, norms, live)
+    shares *= idf
+    return rows.astype(np.int32), shares.astype(np.float32)
+
+
+def _compiled(
+    kernels: Kernels, postings: Packed, norms: Float[np.ndarray, " d"], live: Live, idf: float
+) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+    """The same by a kernel, to the last bit."""
+    found = np.empty(postings[1], np.int32), np.empty(postings[1], np.float32)
+    kept = kernels.scored(*postings, (norms, ALL if live is None else live), idf, found)
     if kept < 0:
         raise ValueError("they are not packed postings of this collection")
-    return rows[:kept], shares[:kept]
+    return (found[0][:kept], found[1][:kept]) if kept < postings[1] else found
 
 
 def _length(part: TermFiles, live: Live) -> int:

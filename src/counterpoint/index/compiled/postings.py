@@ -1,4 +1,4 @@
-"""BM25 of the packed postings of one term: unpacked, and divided by lengths, in one pass."""
+"""BM25 of the packed postings of one term: unpacked, divided by lengths and weighted; and the sum of terms."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from numba import njit, types
 
 from counterpoint.index.compiled.machine import given
 
-__all__ = ["saturated"]
+__all__ = ["add_scores", "scored"]
 
 # Imported code: f054495f. numba compiles anew when this file changes, but not when that does.
 
 WIDTHS = np.array([0, 1, 2, 4, 8, 16, 32])  # those of `counterpoint.index.packing`
 BYTES = given(types.uint8, 1)
 DOCUMENTS = types.Tuple((given(types.float64, 1), given(types.boolean, 1)))
-FOUND = types.Tuple((types.int64[::1], types.float64[::1]))
+FOUND = types.Tuple((types.int32[::1], types.float32[::1]))
+SUMS, SCORES = types.float32[::1], given(types.float32, 1)
 
 
 @njit(nogil=True, inline="always")
@@ -68,41 +69,54 @@ def _unpacked(packed, start, numbers):
     return end
 
 
-@njit(types.int64(BYTES, types.int64, DOCUMENTS, FOUND), nogil=True, cache=True)
-def saturated(packed, count, documents, found):
-    """Unpack the postings of a term, and compute tf / (tf + norm) in each document that is not deleted.
+@njit(types.int64(BYTES, types.int64, DOCUMENTS, types.float64, FOUND), nogil=True, cache=True)
+def scored(packed, count, documents, idf, found):
+    """Unpack the postings of a term, and compute idf · tf / (tf + norm) in each document that is not deleted.
 
     Args:
         packed: two packed lists and nothing else: the gaps between documents, and the frequencies less one.
         count: of the postings, at least one.
-        documents: the norm of each, k1 (1 - b + b·l/avgl); and which are not deleted, empty for all.
-        found: written to: the documents, and the saturated frequencies; `count` of each at least.
+        documents: the norm of each, k1 (1 - b + b·l/avgl); and which are not deleted, empty for all. Fewer
+            than 2^31.
+        idf: of the term.
+        found: written to: the documents, and the scores; `count` of each at least.
 
     Returns:
         How many were written; -1 if these bytes are not the postings of these documents.
     """
     norms, live = documents
-    rows, shares = found
-    less = np.empty(count, np.int64)
-    middle = _unpacked(packed, 0, rows[:count])
+    rows, scores = found
+    gaps, less = np.empty(count, np.int64), np.empty(count, np.int64)
+    middle = _unpacked(packed, 0, gaps)
     if middle < 0 or _unpacked(packed, middle, less) != len(packed):
         return -1
     row = np.int64(-1)
     for at in range(count):
-        row += rows[at] + 1
-        rows[at] = row
+        row += gaps[at] + 1
+        gaps[at] = row
     if row >= len(norms):
         return -1
     if len(live) == 0:
         for at in range(count):
             frequency = np.float64(less[at] + 1)
-            shares[at] = frequency / (norms[rows[at]] + frequency)
+            rows[at] = np.int32(gaps[at])
+            scores[at] = np.float32(frequency / (norms[gaps[at]] + frequency) * idf)
         return count
     kept = 0
     for at in range(count):
-        row = rows[at]
+        row = gaps[at]
         if live[row]:
             frequency = np.float64(less[at] + 1)
-            rows[kept], shares[kept] = row, frequency / (norms[row] + frequency)
+            rows[kept] = np.int32(row)
+            scores[kept] = np.float32(frequency / (norms[row] + frequency) * idf)
             kept += 1
     return kept
+
+
+@njit(
+    [types.void(SUMS, given(kind, 1), SCORES) for kind in (types.int32, types.int64)], nogil=True, cache=True
+)
+def add_scores(total, rows, scores):
+    """Add the scores of some documents, none of them twice, to `total`, in place."""
+    for at in range(len(rows)):
+        total[rows[at]] += scores[at]
