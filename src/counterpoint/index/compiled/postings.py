@@ -1,4 +1,4 @@
-"""BM25 of the packed postings of one term: unpacked, divided by lengths and weighted; and the sum of terms."""
+"""BM25 of one term's packed postings: unpacked, divided by lengths and weighted; and the sum of terms."""
 
 from __future__ import annotations
 
