@@ -4,6 +4,7 @@
     python -m benchmarks.papers.roc evaluate DATA -o RUNS --json FILE [--plots FOLDER]
         [--collections NAME ...]
     python -m benchmarks.papers.roc show --json FILE [FILE ...] [--plots FOLDER]
+    python -m benchmarks.papers.roc seeds --json FILE [FILE ...]
 
 DATA holds the collections. `train` draws training queries of one collection (nq-qed: real questions), holds
 some out, and trains every row of `roc_rows.py` by `counterpoint train` under one budget, in a folder of its
@@ -11,7 +12,8 @@ own with its recipe next to it; what was stopped goes on where it was. `evaluate
 for each row (a second call finds the indexes), chooses λ by a grid on the queries held out, and searches by
 BM25, by each row's vectors and by both, at the row's own λ and at one for all rows: questions of the
 collection trained on that no row was trained on, and six other collections. `show` prints and draws what
-evaluations have saved, the paper's figures next to it.
+evaluations have saved, the paper's figures next to it. `seeds` prints table 6 over several seeds (`train --seed`,
+each in a folder of its own), of an evaluation each.
 
 nq-qed has no answer strings, so there a negative is any document that is not judged relevant; a collection
 with answers (squad11-dev) is trained on without negatives that hold one. MiniLM was trained on Natural
@@ -36,7 +38,7 @@ from benchmarks.common import (
 from benchmarks.papers.roc_figures import draw
 from benchmarks.papers.roc_indexes import index_rows
 from benchmarks.papers.roc_measures import JudgedQueries, evaluate_adversarial, evaluate_rows, tuned
-from benchmarks.papers.roc_pairs import evaluate_pairs, trained_pairs
+from benchmarks.papers.roc_pairs import evaluate_pairs, show_seeds, trained_pairs
 from benchmarks.papers.roc_rows import START, VECTORS, Budget, rows
 from benchmarks.papers.roc_tables import show
 
@@ -170,7 +172,8 @@ def told(text):
 
 def parsed():
     parser = parser_of(__doc__)
-    train, evaluate, show = add_commands(parser, "train", "evaluate", "show").values()
+    train, evaluate, show, seeds = add_commands(parser, "train", "evaluate", "show", "seeds").values()
+    seeds.add_argument("--json", type=Path, nargs="+", required=True, help="an evaluation of each seed")
     train.add_argument("--on", default="nq-qed", help="the collection whose training queries are drawn")
     train.add_argument("--queries", type=int, default=6800, help="training queries")
     train.add_argument("--held-out", type=int, default=300, help="training queries that λ is chosen by")
@@ -193,6 +196,8 @@ def main():
     arguments = parsed()
     if arguments.what == "train":
         return train(arguments)
+    if arguments.what == "seeds":
+        return show_seeds(pairs_of(arguments))
     if arguments.what == "show":
         found = merged({path: read_json(path) for path in arguments.json})
     else:
@@ -201,6 +206,18 @@ def main():
     own = found["collections"].get(found["trained on"])
     if arguments.plots is not None and own is not None:
         draw(found["trained on"], own, list(found["weights"]), arguments.plots)
+
+
+def pairs_of(arguments):
+    """Table 6 of each file, by the file's name."""
+    found = {}
+    for path in arguments.json:
+        saved = read_json(path)
+        own = saved["collections"].get(saved["trained on"], {})
+        if "pairs" not in own:
+            sys.exit(f"{path} has no row of table 6")
+        found[path.stem] = own["pairs"]["systems"]
+    return found
 
 
 def merged(saved):

@@ -3,11 +3,13 @@
 import hashlib
 import json
 import random
+from statistics import mean
 from tempfile import TemporaryDirectory
 
 from benchmarks.common import folder_of
 from benchmarks.papers.roc_indexes import opened
 from benchmarks.papers.roc_rows import HIDDEN, PAIRS, START
+from benchmarks.papers.seeds import differences, print_table, spread_with_interval
 
 from counterpoint.encode import load_interactive
 from counterpoint.index import Index, build_index
@@ -46,6 +48,24 @@ def evaluate_pairs(judged, names, count, output):
         systems[name] = part.values(run)
         systems[f"BM25 + {name}"] = part.values(fuse_runs({"BM25": first, "row": run}, both))
     return {"queries": len(chosen), "systems": systems}
+
+
+def show_seeds(found):
+    """Print AP by row over seeds, and what hiding matches changes; `found` is by seed, system and measure."""
+    first, *others = found.values()
+    shared = [name for name in first if all(name in other for other in others)]
+    means = {
+        name: [100 * mean(systems[name]["AP"].values()) for systems in found.values()] for name in shared
+    }
+    print_table({name: {"AP": spread_with_interval(values, 1)} for name, values in means.items()}, "row")
+    values = {
+        (name, seed): {query: 100 * value for query, value in systems[name]["AP"].items()}
+        for name in shared
+        for seed, systems in found.items()
+    }
+    pairs = [(plain + hidden, plain) for plain in PAIRS for hidden in HIDDEN if plain + hidden in shared]
+    print()
+    print_table(differences(values, [pair for pair in pairs if pair[1] in shared]), "difference")
 
 
 def reranked(name, first, queries, documents, output):

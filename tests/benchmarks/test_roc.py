@@ -1,10 +1,12 @@
 """The command line of the benchmark of RoC, and its tables and pictures where rows are missing."""
 
+import json
 from argparse import Namespace
 
 import pytest
-from benchmarks.papers.roc import merged, trained_rows
+from benchmarks.papers.roc import merged, pairs_of, trained_rows
 from benchmarks.papers.roc_figures import draw
+from benchmarks.papers.roc_pairs import show_seeds
 from benchmarks.papers.roc_rows import CLEAR, NAIVE
 from benchmarks.papers.roc_tables import DAGGER, marks, show
 
@@ -50,3 +52,22 @@ def test_pictures_without_the_rows_of_figure_3(tmp_path, capsys):
     draw("a", measured, ["E"], tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"figure4.svg", "figure6.svg"}
     assert "figure 3 is not drawn" in capsys.readouterr().err
+
+
+def test_table_6_over_seeds(tmp_path, capsys):
+    paths = [tmp_path / f"{seed}.json" for seed in (1, 2, 3)]
+    for path, gain in zip(paths, (0.1, 0.2, 0.3), strict=True):
+        plain = {"a": 0.4, "b": 0.2, "c": 0.6}
+        hidden = {query: value + gain * (1 if query != "c" else 0.7) for query, value in plain.items()}
+        systems = {name: {"AP": v} for name, v in (("SparTerm", plain), ("SparTerm + I", hidden))}
+        saved = {"trained on": "nq-qed", "collections": {"nq-qed": {"pairs": {"systems": systems}}}}
+        path.write_text(json.dumps(saved))
+    show_seeds(pairs_of(Namespace(json=paths)))
+    out = capsys.readouterr().out
+    assert "| SparTerm | 40.0 (40.0 to 40.0) [40.0, 40.0] |" in out
+    assert "| SparTerm + I | 58.0 (49.0 to 67.0) [35.6, 80.4] |" in out
+    assert "| SparTerm + I − SparTerm; seed 2 | 18.000 | " in out
+    assert "| SparTerm + I − SparTerm | 18.000 | -4.357 | 40.357 | 3 seeds |" in out
+    paths[0].write_text(json.dumps({"trained on": "nq-qed", "collections": {"nq-qed": {}}}))
+    with pytest.raises(SystemExit, match="1.json has no row of table 6"):
+        pairs_of(Namespace(json=paths))
