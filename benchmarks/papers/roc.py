@@ -12,8 +12,8 @@ own with its recipe next to it; what was stopped goes on where it was. `evaluate
 for each row (a second call finds the indexes), chooses λ by a grid on the queries held out, and searches by
 BM25, by each row's vectors and by both, at the row's own λ and at one for all rows: questions of the
 collection trained on that no row was trained on, and six other collections. `show` prints and draws what
-evaluations have saved, the paper's figures next to it. `seeds` prints table 6 over several seeds (`train --seed`,
-each in a folder of its own), of an evaluation each.
+evaluations have saved, the paper's figures next to it. `seeds` prints table 6 over several seeds (`train
+--seed`, each in a folder of its own), of an evaluation each.
 
 nq-qed has no answer strings, so there a negative is any document that is not judged relevant; a collection
 with answers (squad11-dev) is trained on without negatives that hold one. MiniLM was trained on Natural
