@@ -4,7 +4,8 @@ import json
 import sys
 
 import pytest
-from benchmarks.default.refined import NUMBERS, chosen, main
+from benchmarks.default import refined
+from benchmarks.default.refined import NUMBERS, chosen, main, share
 
 import counterpoint as cp
 
@@ -38,6 +39,16 @@ def test_values_are_those_of_a_search(tmp_path, monkeypatch, capsys):
         wanted = notes.evaluate(source, split="train", measures="nDCG@10").measures["nDCG@10"]
     assert found["all"]["nDCG@10"] == pytest.approx(wanted)
     assert "chosen: 50" in capsys.readouterr().out
+    monkeypatch.setattr(refined, "DEPTH", 1)  # of which twice as many are scored, at least
+    monkeypatch.setattr(refined, "NUMBERS", (1, 3))
+    main()
+    (found,) = json.loads((tmp_path / "found.json").read_text()).values()
+    assert [found[number]["scored"] for number in ("1", "3", "all")] == [2, 3, found["all"]["scored"]]
+    assert found["all"]["scored"] > 3
+
+
+def test_the_share_is_of_the_complete_searchs_documents():
+    assert share({"a", "b"}, {"b", "c"}) == 0.5 and share(set(), {"a"}) == 1
 
 
 def values_of(**kept):
