@@ -4,6 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from counterpoint.index import best as best_module
+from counterpoint.index import paths
 from counterpoint.index.best import Peaks, best_of
 
 
@@ -44,8 +45,27 @@ def test_the_scores_that_reach_a_bound(in_groups, scores, least, wanted):
 
 @pytest.mark.parametrize("k", [1, 10, 1000, 40_000])
 @pytest.mark.parametrize("matching", [False, True])
-def test_the_best_of_many(k, matching):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_best_of_many(k, matching, compiled):
+    kernels = paths._loaded() if compiled else None
+    if compiled and kernels is None:
+        pytest.skip("numba is not installed")
     rng = np.random.default_rng(k)
-    for scores in (rng.normal(size=30_000), rng.integers(-3, 3, 30_000), np.zeros(30_000)):
+    few = np.where(rng.random(100_003) < 0.001, rng.random(100_003), 0)
+    for scores in (rng.normal(size=100_003), rng.integers(-3, 3, 30_000), np.zeros(70_000), few):
         scores = scores.astype(np.float32)
-        assert sorted(best_of(scores, k, matching=matching).tolist()) == sorted_best(scores, k, matching)
+        found = best_of(scores, k, matching=matching, kernels=kernels)
+        assert sorted(found.tolist()) == sorted_best(scores, k, matching)
+
+
+@given(st.lists(st.one_of(SCORES, st.floats(-9, 9, width=32)), max_size=300), SCORES)
+def test_compiled_selections_are_those_of_loops(scores, least):
+    kernels = paths._loaded()
+    if kernels is None:
+        pytest.skip("numba is not installed")
+    many = np.array([score for score in scores for _ in range(1 + len(scores) % 40)], np.float32)
+    peaks = kernels.highest(many)
+    assert peaks.tolist() == [max(many[at : at + 64]) for at in range(0, len(many), 64)]
+    for above in (False, True):
+        wanted = [at for at, score in enumerate(many) if score > least or (score == least and not above)]
+        assert kernels.reaching(many, peaks, least, above).tolist() == wanted

@@ -16,7 +16,7 @@ from tests.fakes import DOCUMENTS, UniModel
 from tests.score import oracle
 
 from counterpoint.errors import ConfigError
-from counterpoint.index import Asked, Index, IndexSettings, Manifest, SetLayout, build_index
+from counterpoint.index import Asked, Index, IndexSettings, Manifest, SetLayout, build_index, paths
 from counterpoint.index import inverted as inverted_module
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.codec import CODECS
@@ -246,3 +246,29 @@ def test_an_index_of_the_first_format_opens_and_answers_alike(tmp_path):
                 for index in (new, old)
             ]
             assert runs[0].queries and dict(runs[0]["q"]) == pytest.approx(dict(runs[1]["q"]), rel=1e-5)
+
+
+def test_words_of_many_documents_are_added_in_the_order_of_the_query():
+    """More documents than are added to at a time, some with several rows of a word."""
+    kernels = paths._loaded()
+    if kernels is None:
+        pytest.skip("numba is not installed")
+    rng, documents, lengths = np.random.default_rng(0), 50_000, [3000, 1, 0, 40_000]
+    owners = [np.sort(rng.integers(0, documents, length)) for length in lengths]
+    ends = np.cumsum(lengths)
+    values = rng.integers(-127, 128, (ends[-1], 8), np.int8)
+    factors, scales = rng.random(ends[-1]).astype(np.float16), rng.random(4).astype(np.float32)
+    query, scores, first = rng.integers(-127, 128, (4, 8), np.int8), np.zeros(documents, np.float32), 0
+    for row, scale, rows in zip(query.astype(int), scales, owners, strict=True):
+        best = {}
+        for at, owner in enumerate(rows.tolist(), start=first):
+            similarity = np.float32(values[at].astype(int) @ row) * np.float32(factors[at]) * scale
+            best[owner] = max(best.get(owner, np.float32(0)), similarity)
+        for owner, similarity in best.items():
+            scores[owner] += similarity
+        first += len(rows)
+    found = np.zeros(documents, np.float32)
+    stored = values, factors.view(np.uint16), kernels.halves
+    lists, of_rows = (ends - lengths, ends), np.concatenate(owners).astype(np.uint32)
+    kernels.add_sorted(found, (query, scales), lists, stored, of_rows)
+    assert found.tobytes() == scores.tobytes()

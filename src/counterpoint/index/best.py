@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+if TYPE_CHECKING:
+    from counterpoint.index.kernel_check import Kernels
 
 __all__ = ["EVERY", "Among", "Peaks", "best_among", "best_of"]
 
@@ -39,7 +42,9 @@ EVERY = Among()
 
 GROUPS = 1024  # groups of scores, at least; only the highest of each is compared at first
 OF_BEST = 4  # groups for each of the best that are looked for, so that the maxima bound them closely
-GROUP = 64  # scores of a group from which on it is worth looking at some groups only
+GROUP = (
+    64  # scores of a group from which on it is worth looking at some groups only; kernels have such groups
+)
 
 
 @final
@@ -49,14 +54,19 @@ class Peaks:
     Args:
         scores: one for each position.
         k: how many of the best are looked for.
+        kernels: find the same sooner; None for numpy.
     """
 
-    def __init__(self, scores: Float[np.ndarray, " n"], k: int):
+    def __init__(self, scores: Float[np.ndarray, " n"], k: int, kernels: Kernels | None = None):
         groups = max(GROUPS, OF_BEST * k)
         self.scores, size = scores, len(scores) // groups
         self._size = size if size >= GROUP else 0  # of a group of neighbours; 0 for other groups
-        if self._size:
-            self._highest = np.maximum.reduceat(scores, np.arange(0, len(scores), size))
+        self._kernels = kernels if self._size else None
+        if self._kernels is not None:
+            self._peaks = self._kernels.highest(scores)
+            self._highest = _highest(self._peaks, size // GROUP)
+        elif self._size:
+            self._highest = _highest(scores, size)
         elif size > 1:
             whole = len(scores) - len(scores) % groups
             self._highest = scores[:whole].reshape(-1, groups).max(axis=0)  # faster than of neighbours
@@ -65,10 +75,14 @@ class Peaks:
 
     def reaching(self, least: float) -> Int[np.ndarray, " c"]:
         """The positions of scores of at least `least`, ascending."""
+        if self._kernels is not None:
+            return self._kernels.reaching(self.scores, self._peaks, least, False)
         return self._where(lambda some: some >= least)
 
     def positive(self) -> Int[np.ndarray, " c"]:
         """The positions of scores above 0, ascending."""
+        if self._kernels is not None:
+            return self._kernels.reaching(self.scores, self._peaks, 0.0, True)
         return self._where(lambda some: some > 0)
 
     def bound(self, k: int) -> float:
@@ -88,12 +102,18 @@ class Peaks:
         return np.concatenate([chosen[found // self._size] * self._size + found % self._size, rest])
 
 
+def _highest(scores: Float[np.ndarray, " n"], size: int) -> Float[np.ndarray, " g"]:
+    """The highest of each group of neighbours."""
+    return np.maximum.reduceat(scores, np.arange(0, len(scores), size))
+
+
 def best_of(
     scores: Float[np.ndarray, " n"] | Peaks,
     k: int,
     *,
     matching: bool,
     order: Int[np.ndarray, " n"] | None = None,
+    kernels: Kernels | None = None,
 ) -> Int[np.ndarray, " c"]:
     """Positions of the best `k`, the first on ties; a smaller `k` gives a subset of a larger one.
 
@@ -101,7 +121,7 @@ def best_of(
 
     With `matching`, documents that score 0 or less are left out: none of the query's words is in them.
     """
-    peaks = scores if isinstance(scores, Peaks) else Peaks(scores, k)
+    peaks = scores if isinstance(scores, Peaks) else Peaks(scores, k, kernels)
     k = min(k, len(peaks.scores))
     if not k:
         return np.zeros(0, np.int64)
@@ -119,11 +139,16 @@ def best_of(
 
 
 def best_among(
-    scores: Float[np.ndarray, " n"] | Peaks, k: int, among: Among, *, matching: bool
+    scores: Float[np.ndarray, " n"] | Peaks,
+    k: int,
+    among: Among,
+    *,
+    matching: bool,
+    kernels: Kernels | None = None,
 ) -> Int[np.ndarray, " c"]:
     """`best_of` the allowed documents."""
     if among.allowed is None:
-        return best_of(scores, k, matching=matching, order=among.order)
+        return best_of(scores, k, matching=matching, order=among.order, kernels=kernels)
     positions = np.flatnonzero(among.allowed)
     some = (scores.scores if isinstance(scores, Peaks) else scores)[positions]
-    return positions[best_of(some, k, matching=matching, order=among.at(positions))]
+    return positions[best_of(some, k, matching=matching, order=among.at(positions), kernels=kernels)]

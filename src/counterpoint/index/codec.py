@@ -96,11 +96,11 @@ class Rounded:
         return (self.rows.astype(np.float64) @ other.T.astype(np.float64)).astype(np.float32)
 
 
-def rounded(rows: Float[np.ndarray, "m d"]) -> Rounded:
-    """Round rows to integers of at most 127, with one scale per row; a row of zeros stays zero."""
-    scales = (np.abs(rows).max(axis=1, initial=0.0) / 127).astype(np.float32)
+def rounded(rows: Float[np.ndarray, "m d"], top: int = 127) -> Rounded:
+    """Round rows to integers of at most `top`, with one scale per row; a row of zeros stays zero."""
+    scales = (np.abs(rows).max(axis=1, initial=0.0) / top).astype(np.float32)
     steps = np.where(scales > 0, scales, np.float32(1))
-    return Rounded(np.rint(rows / steps[:, None]).clip(-127, 127).astype(np.float32), scales)
+    return Rounded(np.rint(rows / steps[:, None]).clip(-top, top).astype(np.float32), scales)
 
 
 class Integral(Codec):

@@ -62,6 +62,10 @@ class DenseStore(RowsStore):
                 found.append(sketch.bounds(query.rows[0], kernels))
         return found[0] if len(found) == 1 else np.concatenate(found)
 
+    def peaks(self, scores: Float[np.ndarray, " n"], k: int) -> Peaks:
+        """Scores of all documents, of which `k` are looked for."""
+        return Peaks(scores, k, self._meter.kernels(0))
+
     def _table(
         self, queries: Sequence[Asked], part: Rows, documents: Int[np.ndarray, " n"] | None
     ) -> Float[np.ndarray, "q n"]:
@@ -101,7 +105,7 @@ class _Left(Look):
 
     def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """The best of the candidates, by exact score."""
-        bounds, asked = Peaks(self._bounds[query], FIRST * k), self._queries[query]
+        bounds, asked = self._store.peaks(self._bounds[query], FIRST * k), self._queries[query]
         left = first = best_among(bounds, FIRST * k, among, matching=False)
         scores = self._store.scores(asked, first)
         if len(first) > k:

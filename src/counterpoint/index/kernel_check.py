@@ -15,12 +15,13 @@ import numpy as np
 from jaxtyping import Float
 
 from counterpoint.index import proposing
+from counterpoint.index.best import GROUP
 from counterpoint.index.codec import CODECS, Integral, Rounded, rounded
 from counterpoint.index.kernels import Products, documents_near, maxsim_by
 from counterpoint.index.packing import pack
 from counterpoint.index.postings import saturated
 from counterpoint.index.rotation import rotated
-from counterpoint.index.signs import sketched
+from counterpoint.index.signs import TOP, sketched
 
 __all__ = ["Kernels", "agrees"]
 
@@ -48,6 +49,8 @@ class Kernels(NamedTuple):
     matched: Callable[..., Any]
     scored: Callable[..., Any]
     add_scores: Callable[..., Any]
+    highest: Callable[..., Any]
+    reaching: Callable[..., Any]
     halves: Float[np.ndarray, " 65536"]
 
 
@@ -56,9 +59,10 @@ def agrees(kernels: Kernels) -> bool:
     rng = np.random.default_rng(0)
     return (
         all(_scores_agree(kernels, rng, dim) for dim in DIMS)
-        and all(_bounds_agree(kernels, rng, width) for width in (21, 13, 5))
+        and all(_bounds_agree(kernels, rng, width) for width in (21, 16, 13, 5))
         and _candidates_agree(kernels, rng)
         and _postings_agree(kernels, rng)
+        and _selections_agree(kernels, rng)
     )
 
 
@@ -130,7 +134,7 @@ def _scans_agree(
 
 def _bounds_agree(kernels: Kernels, rng: np.random.Generator, width: int) -> bool:
     """The same for rotations, and for upper bounds by rows of `width` bytes."""
-    query = rounded(rng.normal(size=(18, 8 * width - 3)).astype(np.float32))
+    query = rounded(rng.normal(size=(18, 8 * width - 3)).astype(np.float32), TOP)
     bits, integers = rng.integers(0, 256, (20, width), np.uint8), np.zeros(8 * width, np.int8)
     integers[:-3] = query.rows[0]
     factors, numbers = rng.random(20).astype(np.float16), (query.scales[0], np.float32(0.1))
@@ -213,6 +217,24 @@ def _postings_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
             kernels.add_scores(total, rows.astype(kind), wanted[1])
         if sums.tobytes() != added.tobytes():
             return False
+    return True
+
+
+def _selections_agree(kernels: Kernels, rng: np.random.Generator) -> bool:
+    """The same for the highest of groups, and for the positions of high scores."""
+    scores = rng.integers(-4, 5, (3, 64 * 67 + 5)).astype(np.float32)
+    scores[1, 99:] = -1  # few groups are looked at
+    scores[2] = -1
+    for row in scores:
+        wanted = np.maximum.reduceat(row, np.arange(0, len(row), GROUP))
+        if kernels.highest(row).tobytes() != wanted.tobytes():
+            return False
+        for least in (-2, 0, 3, 9):
+            at_least, above = (kernels.reaching(row, wanted, least, higher) for higher in (False, True))
+            if not np.array_equal(at_least, np.flatnonzero(row >= least)):
+                return False
+            if not np.array_equal(above, np.flatnonzero(row > least)):
+                return False
     return True
 
 

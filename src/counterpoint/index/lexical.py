@@ -16,7 +16,7 @@ from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer, AnalyzerName, check_analyzer
 from counterpoint.index.bounded_cache import BoundedCache
 from counterpoint.index.kernels import idf_of
-from counterpoint.index.paths import Meter
+from counterpoint.index.paths import Kernels, Meter
 from counterpoint.index.score_column import ScoreColumn
 from counterpoint.index.term_scores import Part, TermScores, term_scores
 from counterpoint.types import Span
@@ -113,10 +113,15 @@ class Lexical:
 
         Terms are added in query order, in single precision.
         """
-        total, kernels = np.zeros(self._terms.end, np.float32), self._meter.kernels(0)
+        total, kernels = np.zeros(self._terms.end, np.float32), self.kernels
         for term in self._analyzer.terms(query):
             self._column(term).add_to(total, kernels)
         return total
+
+    @property
+    def kernels(self) -> Kernels | None:
+        """The compiled kernels, if they are loaded."""
+        return self._meter.kernels(0)
 
     def ceiling(self, query: str) -> float:
         """Upper bound of the score: the sum of idf over the query's terms.

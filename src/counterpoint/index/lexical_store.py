@@ -23,7 +23,8 @@ class LexicalStore(Store[str]):
 
     def look(self, queries: Sequence[str], *, exhaustive: bool = False, probes: int = PROBES) -> Everything:
         """Score all documents from the postings of the queries' terms."""
-        return Everything([self._lexical.scores(text) for text in queries], matching=True)
+        scores = [self._lexical.scores(text) for text in queries]
+        return Everything(scores, matching=True, kernels=self._lexical.kernels)
 
     def scores(self, query: str, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         """BM25 of some documents."""

@@ -73,6 +73,7 @@ def _loaded() -> Kernels | None:
 
 
 def _imported() -> Kernels | None:
+    from counterpoint.index.compiled.best import highest, reaching
     from counterpoint.index.compiled.dots import asked_of
     from counterpoint.index.compiled.inverted import add_postings, add_sorted, matched
     from counterpoint.index.compiled.maxsim import HALVES, maxsim_bits, products_of, products_of_words
@@ -86,7 +87,8 @@ def _imported() -> Kernels | None:
     pooled = scan_int8, scan_some, turn, sketched_rows
     by_id = add_postings, add_sorted, matched
     several = asked_of, maxsim_bits, products_of, products_of_words
-    found = Kernels(*several, *pooled, *lists, *by_id, scored, add_scores, HALVES)
+    selecting = scored, add_scores, highest, reaching
+    found = Kernels(*several, *pooled, *lists, *by_id, *selecting, HALVES)
     if agrees(found):
         return found
     logging.getLogger(__name__).warning(

@@ -74,7 +74,8 @@ class ExactStore(RowsStore):
         """Score the rows of the query's ids if the query matches by id with a floor; else all rows."""
         if any(query.ids is None or not query.floor for query in queries):
             return Everything(self.all_scores(queries), matching=False)
-        return Everything(self.inverted_scores(queries), matching=True)
+        scores = self.inverted_scores(queries)
+        return Everything(scores, matching=True, kernels=self._meter.kernels(0))
 
     def inverted_scores(self, queries: Sequence[Asked]) -> Float[np.ndarray, "q n"]:
         """MaxSim of exact matches with a floor of 0, for every document, from the inverted index."""

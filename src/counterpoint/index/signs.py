@@ -12,7 +12,7 @@ from jaxtyping import Float, Float16, UInt8
 
 from counterpoint.index.codec import CODECS, Bits
 
-__all__ = ["CODEC", "ERRORS", "sketched"]
+__all__ = ["CODEC", "ERRORS", "TOP", "sketched"]
 
 CODEC = cast(Bits, CODECS["1-bit"])
 ERRORS = 1.14
@@ -20,6 +20,12 @@ ERRORS = 1.14
 
 With many components, the standard deviation of an estimate is 0.6 of that (√(1 − 2/π)). So this is 1.9
 standard deviations, as in the paper (section 3.2.2).
+"""
+
+TOP = 31
+"""The largest integer of a query, so that four of them add up to a byte.
+
+Their rounding adds .1 % to the standard deviation of an estimate.
 """
 
 
@@ -31,7 +37,7 @@ def sketched(
     """Estimates of inner products, each plus its error bound.
 
     Args:
-        query: integers, their scale, and the error bound of a row with factor 1.
+        query: integers of at most `TOP`, their scale, and the error bound of a row with factor 1.
         signs: packed, a row of the sketch each.
         factors: of the rows.
     """

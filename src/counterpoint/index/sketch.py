@@ -18,11 +18,12 @@ from jaxtyping import Float
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.codec import rounded
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NpyWriter
-from counterpoint.index.rotation import rotation
+from counterpoint.index.rotation import rotated, rotation
 from counterpoint.index.rows import Rows
-from counterpoint.index.signs import CODEC, ERRORS, sketched
+from counterpoint.index.signs import CODEC, ERRORS, TOP, sketched
 
 if TYPE_CHECKING:
     from counterpoint.index.paths import Kernels
@@ -65,7 +66,8 @@ class Sketch:
 
     def bounds(self, query: Float[np.ndarray, " d"], kernels: Kernels | None) -> Float[np.ndarray, " n"]:
         """Upper bounds of the inner product with every document: its estimate plus the error bound."""
-        whole = CODEC.asked(query[None], None if kernels is None else kernels.turn)
+        turned = rotated(query[None], None if kernels is None else kernels.turn)
+        whole = rounded(turned.astype(np.float32), TOP)
         scale, error = whole.scales[0], np.float32(ERRORS * np.linalg.norm(query))
         signs, factors = self._signs.all(), self._factors.all()
         if kernels is None:

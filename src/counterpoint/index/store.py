@@ -23,6 +23,7 @@ from counterpoint.index.piece import Piece
 from counterpoint.types import Document, Ragged
 
 if TYPE_CHECKING:
+    from counterpoint.index.paths import Kernels
     from counterpoint.index.settings import TextModel
 
 __all__ = [
@@ -81,16 +82,21 @@ class Everything(Look):
     Args:
         scores: one row per query.
         matching: drop documents that score 0, which have nothing in common with the query.
+        kernels: find the best sooner; None for numpy.
     """
 
     def __init__(
-        self, scores: Float[np.ndarray, "q n"] | Sequence[Float[np.ndarray, " n"]], *, matching: bool
+        self,
+        scores: Float[np.ndarray, "q n"] | Sequence[Float[np.ndarray, " n"]],
+        *,
+        matching: bool,
+        kernels: Kernels | None = None,
     ):
-        self._scores, self._matching = scores, matching
+        self._scores, self._matching, self._kernels = scores, matching, kernels
 
     def best(self, query: int, k: int, among: Among = EVERY) -> Int[np.ndarray, " c"]:
         """The best by score; a smaller `k` gives a subset of a larger one."""
-        return best_among(self._scores[query], k, among, matching=self._matching)
+        return best_among(self._scores[query], k, among, matching=self._matching, kernels=self._kernels)
 
     def known(self, query: int, positions: Int[np.ndarray, " c"]) -> Float[np.ndarray, " c"]:
         """Their exact scores; never None."""

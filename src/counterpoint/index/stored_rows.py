@@ -63,6 +63,8 @@ class RowsStore(VectorStore):
 
     def scores(self, query: Asked, positions: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
         """MaxSim with some documents; for a pooled set, the inner product."""
+        if len(self.parts) == 1:
+            return self._table([query], self.parts[0], positions)[0]
         scores = np.zeros(len(positions), np.float32)
         for part, mine, where in self._split(positions):
             scores[where] = self._table([query], part, mine)[0]

@@ -28,7 +28,7 @@ from counterpoint.index.compiled.transposed import by_lanes, by_words
 
 __all__ = ["BATCH", "CHUNK", "buffers_of", "find_sums", "tables_of"]
 
-# Imported code: a7447219. numba compiles anew when this file changes, but not when that does.
+# Imported code: 134009ce. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row
 SHORTS = 8  # of two bytes in a chunk

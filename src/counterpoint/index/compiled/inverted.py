@@ -31,6 +31,7 @@ __all__ = ["add_postings", "add_sorted", "matched"]
 # Imported code: 9b2a01c3. numba compiles anew when this file changes, but not when that does.
 
 BLOCK = 1024  # postings processed at a time, in loops short enough for out-of-order execution
+NEIGHBOURS = 2**14  # documents whose scores of all words are added before those of others, to stay in cache
 AHEAD = 32  # postings whose rows are prefetched
 WIDE = 4 * LANES  # components multiplied at once
 FIT = (4, 8, 16, 32)  # numbers of components of which `LANES` rows are multiplied at once
@@ -220,6 +221,18 @@ def _in_order(first, count, query, stored, found):
         found[at] = np.float32(total) * halves[factors[row]] * scale
 
 
+@njit(nogil=True, inline="always")
+def _first_from(documents, low, high, wanted):
+    """The place of the first document from `wanted` on, between two places."""
+    while low < high:
+        middle = (low + high) // 2
+        if documents[np.uint64(middle)] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @njit(
     types.void(types.float32[::1], QUERY, types.UniTuple(LONG_1, 2), STORED, given(types.uint32, 1)),
     nogil=True,
@@ -236,15 +249,19 @@ def add_sorted(scores, query, lists, stored, documents):
         documents: of each row, (r,).
     """
     (firsts, ends), (integers, scales) = lists, query
-    found = np.zeros(BLOCK, np.float32)
-    for asked in range(len(firsts)):
-        last, best = np.uint64(0), np.float32(0)
-        for first in range(firsts[asked], ends[asked], BLOCK):
-            count = min(BLOCK, ends[asked] - first)
-            _in_order(first, count, (integers[asked], scales[asked]), stored, found)
-            last, best = _add_best(scores, documents[first : first + count], count, found, last, best)
-        if firsts[asked] < ends[asked]:
-            scores[last] += best
+    found, reached = np.zeros(BLOCK, np.float32), firsts.copy()
+    for before in range(0, len(scores), NEIGHBOURS):
+        for asked in range(len(firsts)):
+            start = reached[asked]
+            end = _first_from(documents, start, ends[asked], before + NEIGHBOURS)
+            last, best = np.uint64(0), np.float32(0)
+            for first in range(start, end, BLOCK):
+                count = min(BLOCK, end - first)
+                _in_order(first, count, (integers[asked], scales[asked]), stored, found)
+                last, best = _add_best(scores, documents[first : first + count], count, found, last, best)
+            if start < end:
+                scores[last] += best
+            reached[asked] = end
 
 
 @njit(

@@ -1,7 +1,7 @@
 """Where rows have bits, the sum of a query's integers: a look-up for every four bits of sixteen rows at once.
 
 Four bytes of a row share a table of 64 entries, of which one instruction of AVX-512 VBMI finds 64. So a sum
-takes two thirds of the time of multiplying the bits, `counterpoint.index.compiled.sketched`.
+takes half of the time of multiplying the bits, `counterpoint.index.compiled.sketched`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from counterpoint.index.compiled.machine import (
     place_of,
     repeated,
 )
-from counterpoint.index.compiled.products import by_vnni
-from counterpoint.index.compiled.transposed import by_words
+from counterpoint.index.compiled.products import by_vnni, chosen
+from counterpoint.index.compiled.transposed import by_words, fours
 
 __all__ = ["CHUNK", "by_nibbles", "tables_of"]
 
-# Imported code: a7447219. numba compiles anew when this file changes, but not when that does.
+# Imported code: 134009ce. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row
 EACH = 4  # bytes that share a table
@@ -44,63 +44,89 @@ def _looked_up(builder: Any, tables: Any, which: int, places: Any) -> Any:
     return builder.bitcast(builder.call(look_up, [table, places]), INTS)
 
 
+def _added(builder: Any, of_query: Any, words: list[Any], before: list[Any]) -> list[Any]:
+    """Add to four sums, half of each for the lower bits of bytes, what `words` of sixteen rows have."""
+    totals, ones = list(before), builder.bitcast(number(1, BYTES), INTS)
+    of_byte = ir.Constant(BYTES, [16 * (i % EACH) for i in range(ENTRIES)])
+    for word, low in enumerate(words):
+        for half, bits in enumerate((low, builder.lshr(low, number(4, INTS)))):
+            nibbles = builder.and_(builder.bitcast(bits, BYTES), number(15, BYTES))
+            found = _looked_up(builder, of_query, 2 * word + half, builder.or_(nibbles, of_byte))
+            # Four sums, since an instruction waits for the one before.
+            which = 2 * (word % 2) + half
+            totals[which] = by_vnni(builder, totals[which], ones, found)
+    return totals
+
+
+def _stored(code: tuple[Any, ...], totals: list[Any], lanes: Any = None) -> Any:
+    """Store the sum of four sums; `lanes` are taken in this order."""
+    context, builder, _, args = code
+    total = builder.add(*(builder.add(*totals[i : i + 2]) for i in (0, 2)))
+    if lanes is not None:
+        total = chosen(builder, total, total, lanes)
+    builder.store(total, place_of(code, 4, args[5], INTS), align=4)
+    return context.get_dummy_value()
+
+
+@instruction
+def _sixteen_short(
+    typingctx: Any, signs: Any, first: Any, width: Any, tables: Any, sums: Any, place: Any
+) -> Any:
+    """Store the sums of sixteen rows of `CHUNK` bytes, which four vectors hold as they lie in memory."""
+
+    def codegen(*code: Any) -> Any:
+        _, builder, _, args = code
+        rows = place_of(code, 0, args[1], INTS)
+        words = fours(builder, [loaded(builder, builder.gep(rows, [number(i)])) for i in range(4)])
+        totals = _added(builder, place_of(code, 3, number(0), BYTES), words, [number(0, INTS)] * 4)
+        return _stored(code, totals, [4 * (row % 4) + row // 4 for row in range(LANES)])
+
+    return types.void(signs, first, width, tables, sums, place), codegen
+
+
 @instruction
 def _sixteen(typingctx: Any, signs: Any, first: Any, width: Any, tables: Any, sums: Any, place: Any) -> Any:
     """Store the sums of sixteen rows."""
 
     def codegen(*code: Any) -> Any:
-        context, builder, _, args = code
+        _, builder, _, args = code
         of_query, rows = place_of(code, 3, number(0), BYTES), [place_of(code, 0, args[1], BYTE)]
         while len(rows) < LANES:
             rows.append(builder.gep(rows[-1], [args[2]]))
-        last, ones = builder.sub(args[2], number(CHUNK)), builder.bitcast(number(1, BYTES), INTS)
-        of_byte = ir.Constant(BYTES, [16 * (i % EACH) for i in range(ENTRIES)])
+        last = builder.sub(args[2], number(CHUNK))
 
         def step(here: Any, before: list[Any]) -> list[Any]:
-            totals, at = list(before), builder.mul(here, number(CHUNK))
+            at = builder.mul(here, number(CHUNK))
             at = builder.select(builder.icmp_unsigned("<", at, last), at, last)
             places = [builder.bitcast(builder.gep(row, [at]), QUARTER.as_pointer()) for row in rows]
-            tables = builder.gep(of_query, [builder.mul(here, number(CHUNK))])
-            for word, low in enumerate(by_words(builder, [loaded(builder, each) for each in places])):
-                for half, bits in enumerate((low, builder.lshr(low, number(4, INTS)))):
-                    nibbles = builder.and_(builder.bitcast(bits, BYTES), number(15, BYTES))
-                    entries, table = builder.or_(nibbles, of_byte), 4 * word + 2 * half
-                    lows, highs = (_looked_up(builder, tables, table + i, entries) for i in range(2))
-                    # Two sums of each, since an instruction waits for the one before.
-                    totals[half] = by_vnni(builder, totals[half], lows, ones)
-                    totals[2 + half] = by_vnni(builder, totals[2 + half], ones, highs)
-            return totals
+            tables = builder.gep(of_query, [builder.mul(here, number(CHUNK // 2))])
+            return _added(
+                builder, tables, by_words(builder, [loaded(builder, each) for each in places]), before
+            )
 
         rounds = builder.udiv(builder.add(args[2], number(CHUNK - 1)), number(CHUNK))
-        found = repeated(builder, rounds, [number(0, INTS)] * 4, step)
-        low, high = (builder.add(*found[i : i + 2]) for i in (0, 2))
-        total = builder.add(low, builder.shl(high, number(8, INTS)))
-        builder.store(total, place_of(code, 4, args[5], INTS), align=4)
-        return context.get_dummy_value()
+        return _stored(code, repeated(builder, rounds, [number(0, INTS)] * 4, step))
 
     return types.void(signs, first, width, tables, sums, place), codegen
 
 
 @njit(nogil=True, cache=True)
 def tables_of(query, width):
-    """The tables of a query, flat: by word of four bytes, by half of its bytes, low and high bytes of sums.
+    """The tables of a query of integers of at most 31, flat: by word of four bytes, by half of its bytes.
 
     The last chunk of a row may overlap the one before. There its entries are 0.
     """
-    found = np.zeros((-(-width // CHUNK), CHUNK // EACH, 2, 2, ENTRIES), np.uint8)
+    found = np.zeros((-(-width // CHUNK), CHUNK // EACH, 2, ENTRIES), np.int8)
     for chunk in range(len(found)):
         start = min(CHUNK * chunk, width - CHUNK)
         for place in range(CHUNK * chunk - start, CHUNK):
             for half in range(2):
                 first = 8 * (start + place) + 4 * half
                 for nibble in range(16):
-                    total = np.int16(0)
                     for bit in range(4):
                         if nibble >> bit & 1:
-                            total += np.int16(query[first + bit])
-                    entry = 16 * (place % EACH) + nibble
-                    found[chunk, place // EACH, half, 0, entry] = total & 255
-                    found[chunk, place // EACH, half, 1, entry] = total >> 8 & 255
+                            entry = 16 * (place % EACH) + nibble
+                            found[chunk, place // EACH, half, entry] += query[first + bit]
     return found.reshape(-1)
 
 
@@ -110,4 +136,7 @@ def by_nibbles(tables, signs, sums, start, count):
     width, flat = np.uint64(signs.shape[1]), signs.reshape(-1)
     for at in range(np.uint64(0), np.uint64(count), np.uint64(LANES)):
         place = min(at, np.uint64(count - LANES))  # the last sixteen may overlap those before
-        _sixteen(flat, (np.uint64(start) + place) * width, width, tables, sums, place)
+        if width == np.uint64(CHUNK):
+            _sixteen_short(flat, (np.uint64(start) + place) * width, width, tables, sums, place)
+        else:
+            _sixteen(flat, (np.uint64(start) + place) * width, width, tables, sums, place)

@@ -26,7 +26,7 @@ from counterpoint.index.compiled.products import added_up_four, multiplied
 
 __all__ = ["sketched_rows"]
 
-# Imported code: c1ac7adf. numba compiles anew when this file changes, but not when that does.
+# Imported code: 19c2144b. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
@@ -128,8 +128,8 @@ def sketched_rows(query, signs, factors):
     """`counterpoint.index.signs.sketched`, compiled.
 
     Args:
-        query: integers, (8 b,) int8, zeros where rows have no bits; their scale; the error bound of a row
-            with factor 1.
+        query: integers, (8 b,) int8, of at most `TOP`, zeros where rows have no bits; their scale; the error
+            bound of a row with factor 1.
         signs: (n, b) uint8.
         factors: (n,) float16 as uint16; finite and not negative. Where the processor was told to flush
             subnormal numbers to zero, those below 2^-14 count as 0.

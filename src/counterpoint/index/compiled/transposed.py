@@ -7,7 +7,7 @@ from typing import Any
 from counterpoint.index.compiled.machine import LANES
 from counterpoint.index.compiled.products import PAIRS, WORDS, chosen, unpacked
 
-__all__ = ["by_lanes", "by_words"]
+__all__ = ["by_lanes", "by_words", "fours"]
 
 FOUR = 4
 
@@ -20,12 +20,12 @@ def by_words(builder: Any, rows: list[Any]) -> list[Any]:
             chosen(builder, rows[i], rows[i + FOUR], range(2 * FOUR)) for i in (first, first + 2 * FOUR)
         ]
         joined.append(chosen(builder, halves[0], halves[1], range(LANES)))
-    return _fours(builder, joined)
+    return fours(builder, joined)
 
 
 def by_lanes(builder: Any, rows: list[Any]) -> list[Any]:
     """Turn sixteen vectors of sixteen lanes into the vectors of each lane."""
-    groups = [_fours(builder, rows[i : i + FOUR]) for i in range(0, LANES, FOUR)]
+    groups = [fours(builder, rows[i : i + FOUR]) for i in range(0, LANES, FOUR)]
     found = []
     for group in range(FOUR):
         lanes = [*range(FOUR * group, FOUR * (group + 1))]
@@ -36,7 +36,7 @@ def by_lanes(builder: Any, rows: list[Any]) -> list[Any]:
     return found
 
 
-def _fours(builder: Any, rows: list[Any]) -> list[Any]:
+def fours(builder: Any, rows: list[Any]) -> list[Any]:
     """Turn four vectors around, within each group of four lanes."""
     found = []
     for half in range(2):
