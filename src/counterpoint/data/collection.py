@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -96,6 +96,11 @@ class Collection:
     only 16 to 32 bytes per id in memory, a hash that detects duplicates. Among ten million different ids, the
     chance of a false alarm is three in a million.
 
+    Attributes:
+        source: where the data come from.
+        policy: what happens to data that cannot be used.
+        change: applied to every document of the source before it is checked; None for no change.
+
     Example:
         >>> from counterpoint.data import collection_of
         >>> from counterpoint.types import Document
@@ -109,6 +114,7 @@ class Collection:
 
     source: Source
     policy: ReadPolicy = field(default_factory=ReadPolicy)
+    change: Callable[[Document], Document] | None = None
 
     @property
     def name(self) -> str:
@@ -233,7 +239,8 @@ class Collection:
 
     def _located(self, reader: Reader) -> Iterator[Located]:
         with self._reading():
-            yield from self.source.documents(reader)
+            for found in self.source.documents(reader):
+                yield found if self.change is None else found._replace(document=self.change(found.document))
 
     def _reading(self) -> AbstractContextManager[None]:
         return reading(self.source.origin, self.source.remedy, self.source.failures)

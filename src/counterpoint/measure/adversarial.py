@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
-from typing_extensions import override
-
-from counterpoint.data.collection import Collection, Source
-from counterpoint.data.policy import ReadPolicy
-from counterpoint.data.reader import Located, Reader
+from counterpoint.data.collection import Collection
 from counterpoint.data.wordnet import Thesaurus
 from counterpoint.errors import ConfigError
 from counterpoint.index.analysis import Analyzer
@@ -129,77 +125,14 @@ def perturb(collection: Collection, adversary: Adversary, tally: Tally) -> Colle
     The tally is filled while the documents are consumed; each is counted once, however often it is read.
     """
     uncounted = set(adversary._terms)
-    return Collection(Perturbed(collection.source, adversary, tally, uncounted), collection.policy)
 
+    def changed(document: Document) -> Document:
+        # Checking judgements against the documents is a separate pass.
+        counts = tally if document.id in uncounted else Tally()
+        uncounted.discard(document.id)
+        return adversary.change(document, counts)
 
-@final
-@dataclass(frozen=True)
-class Perturbed(Source):
-    """A source whose documents are changed by an adversary."""
-
-    source: Source
-    adversary: Adversary
-    tally: Tally
-    uncounted: set[str]
-
-    @property
-    def name(self) -> str:
-        """Name of the original source."""
-        return self.source.name
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Splits of the original source."""
-        return self.source.splits
-
-    @property
-    def size(self) -> int | None:
-        """Size of the original source."""
-        return self.source.size
-
-    @property
-    @override
-    def origin(self) -> str:
-        return self.source.origin
-
-    @property
-    @override
-    def remedy(self) -> str:
-        return self.source.remedy
-
-    @property
-    @override
-    def failures(self) -> tuple[type[Exception], ...]:
-        return self.source.failures
-
-    @property
-    @override
-    def forgiving(self) -> bool:
-        return self.source.forgiving
-
-    @override
-    def decided(self, policy: ReadPolicy) -> tuple[str, ...]:
-        return self.source.decided(policy)
-
-    def documents(self, reader: Reader) -> Iterator[Located]:
-        """Change the documents one by one."""
-        for found in self.source.documents(reader):
-            # Checking judgements against the documents is a separate pass.
-            tally = self.tally if found.document.id in self.uncounted else Tally()
-            self.uncounted.discard(found.document.id)
-            yield found._replace(document=self.adversary.change(found.document, tally))
-
-    def queries(self, policy: ReadPolicy) -> dict[str, str]:
-        """Queries of the original source."""
-        return self.source.queries(policy)
-
-    def query_metadata(self, policy: ReadPolicy) -> dict[str, dict[str, Any]]:
-        """Query metadata of the original source."""
-        return self.source.query_metadata(policy)
-
-    def qrels(self, split: str, policy: ReadPolicy) -> dict[str, dict[str, int]]:
-        """Judgements of the original source."""
-        return self.source.qrels(split, policy)
+    return replace(collection, change=changed)
 
 
 def _in_case(synonym: str, word: str) -> str:
