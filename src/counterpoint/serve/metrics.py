@@ -13,7 +13,13 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 
 @final
 class Metrics:
-    """The metrics of one server, in a registry of its own."""
+    """The metrics of one server, in a registry of its own.
+
+    Attributes:
+        documents: how many documents an index has.
+        encoded: how many queries were encoded together.
+        busy: how many searches run or wait.
+    """
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -27,31 +33,19 @@ class Metrics:
             buckets=SECONDS,
             registry=self._registry,
         )
-        self._documents = Gauge(
+        self.documents = Gauge(
             "counterpoint_documents", "Documents that can be found", ("index",), registry=self._registry
         )
-        self._batch = Histogram(
+        self.encoded = Histogram(
             "counterpoint_encoded_together", "Queries encoded in one call", buckets=(1, 2, 4, 8, 16, 32),
             registry=self._registry,
         )  # fmt: skip
-        self._busy = Gauge("counterpoint_searches", "Searches running or waiting", registry=self._registry)
+        self.busy = Gauge("counterpoint_searches", "Searches running or waiting", registry=self._registry)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
-
-    def documents(self, index: str, count: int) -> None:
-        """Set how many documents an index has."""
-        self._documents.labels(index).set(count)
-
-    def encoded(self, queries: int) -> None:
-        """Count queries that were encoded together."""
-        self._batch.observe(queries)
-
-    def busy(self, searches: int) -> None:
-        """Set how many searches run or wait."""
-        self._busy.set(searches)
 
     def text(self) -> bytes:
         """All of them, in Prometheus' format."""

@@ -33,9 +33,9 @@ class Server:
     def __init__(self, indexes: Mapping[str, Served], settings: ServeSettings):
         self.indexes, self.settings, self.metrics = indexes, settings, Metrics()
         self.together = Together(
-            settings.waiting + settings.max_batch, settings.seconds, self.metrics.encoded
+            settings.waiting + settings.max_batch, settings.seconds, self.metrics.encoded.observe
         )
-        self.threads = Threads(settings.threads, settings.waiting, settings.seconds, self.metrics.busy)
+        self.threads = Threads(settings.threads, settings.waiting, settings.seconds, self.metrics.busy.set)
         self.writes = Threads(len(indexes), settings.waiting)
         self.measures = Threads(1, settings.waiting)  # one at a time: the next one finds it measured
         self.ready = False
@@ -61,15 +61,12 @@ class Server:
     def check(self, texts: list[str], asked: Asked | None = None) -> None:
         """Check the limits of a request: its queries, and how it asks to search."""
         most = self.settings
-        self._check_texts(texts, most.max_query)
+        self.check_texts(texts, most.max_query)
         if asked is not None and asked.k > most.max_k:
             raise too_much(f"k is {asked.k:,}; the most is {most.max_k:,}")
 
-    def check_documents(self, texts: list[str]) -> None:
-        """Check the limits of documents that a request brings along to be scored."""
-        self._check_texts(texts, self.settings.max_text)
-
-    def _check_texts(self, texts: list[str], longest: int) -> None:
+    def check_texts(self, texts: list[str], longest: int) -> None:
+        """Check the limits of a request's texts, of which none may have more than `longest` characters."""
         if len(texts) > self.settings.max_batch:
             raise too_much(f"{len(texts):,} texts; the most is {self.settings.max_batch:,}")
         if (found := max(map(len, texts), default=0)) > longest:

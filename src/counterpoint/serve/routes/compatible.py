@@ -44,7 +44,7 @@ async def rerank(body: RerankTextsBody, request: Request, server: Shared) -> dic
     served = server.named(body.model)
     texts = [given if isinstance(given, str) else given.text for given in body.documents]
     server.check([body.query])
-    server.check_documents(texts)
+    server.check_texts(texts, server.settings.max_text)
     request.state.texts = [body.query]
     await server.encoded(served, [body.query], SearchOptions())
     scores, commit = await server.threads.run(lambda: served.score_texts(body.query, texts))

@@ -35,5 +35,5 @@ async def ready(server: Shared) -> dict[str, str]:
 async def metrics(server: Shared) -> Response:
     """Counts and times for Prometheus."""
     for name, served in server.indexes.items():
-        server.metrics.documents(name, served.count)
+        server.metrics.documents.labels(name).set(served.count)
     return Response(server.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
