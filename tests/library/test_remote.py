@@ -11,7 +11,7 @@ from tests.serve.running import running
 import counterpoint as cp
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.library.remote import RemoteIndex
-from counterpoint.search.answer_from import answer_from
+from counterpoint.search.hits import answer_from
 
 pytest.importorskip("httpx")
 DOCUMENT = {"id": "a/b ü", "title": "", "text": "Trains leave from platform nine."}

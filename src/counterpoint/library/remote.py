@@ -68,7 +68,7 @@ class RemoteIndex(Searchable):
 
     @override
     def _answers(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
-        from counterpoint.search.answer_from import answer_from
+        from counterpoint.search.hits import answer_from
 
         found: list[Answer] = []
         for at in range(0, len(queries), TOGETHER):
