@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from counterpoint.data import read_qrels
 from counterpoint.errors import ConfigError
 from counterpoint.measure import Slicing, evaluate, means_over, slice_by_rank, slice_by_width, wins_over
-from counterpoint.measure.over_slices import with_all
+from counterpoint.measure.slices import with_all
 from counterpoint.search import Run
 
 RANKS = st.sampled_from([0.0, 1 / 3, 1 / 2, 1.0])

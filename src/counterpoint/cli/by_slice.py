@@ -114,7 +114,7 @@ class Sliced:
     def tables(self, baseline: str | None) -> Iterator[Table]:
         """One table per measure for halves and for lengths; one table for wins."""
         from counterpoint.measure import means_over, slices_table, wins_table
-        from counterpoint.measure.over_slices import with_all
+        from counterpoint.measure.slices import with_all
 
         for slicing, first in ((self.halves, "half"), (self.lengths, "words")):
             if slicing is not None:
@@ -183,7 +183,7 @@ def sliced(
     """
     from counterpoint.measure import slice_by_rank, slice_by_width, wins_over
     from counterpoint.measure.compare import mean_of
-    from counterpoint.measure.over_slices import with_all
+    from counterpoint.measure.slices import with_all
 
     values = {
         name: {system: mean_of([r.per_query[name] for r in made]) for system, made in reports.items()}

@@ -17,7 +17,6 @@ from counterpoint.measure.folds import (
 )
 from counterpoint.measure.holes import condense, with_judging
 from counterpoint.measure.names import depth_of, parse_measure
-from counterpoint.measure.over_slices import means_over, wins_over
 from counterpoint.measure.overlap import Overlap, Shared, share_of
 from counterpoint.measure.significance import (
     WinTieLoss,
@@ -31,11 +30,13 @@ from counterpoint.measure.significance import (
 )
 from counterpoint.measure.slices import (
     Slicing,
+    means_over,
     relevant_documents,
     slice_by_field,
     slice_by_length,
     slice_by_rank,
     slice_by_width,
+    wins_over,
 )
 from counterpoint.measure.storage import stored_bytes
 from counterpoint.measure.synthesis import Synthesis, synthesise
