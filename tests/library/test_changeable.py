@@ -8,7 +8,6 @@ from tests.fakes import HashModel
 import counterpoint as cp
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index import Index
-from counterpoint.library import changeable
 from counterpoint.loading import load_model
 
 ROWS = [{"id": f"d{i}", "text": f"text about {i} and word{i % 3}", "year": 2000 + i} for i in range(6)]
@@ -63,7 +62,7 @@ def test_a_compaction_that_fails_does_not_undo_the_commit(notes, monkeypatch):
     def fails(*_, **__):
         raise ArtifactError("another process is writing this index")
 
-    monkeypatch.setattr(changeable.Changeable, "compact", fails)
+    monkeypatch.setattr(cp.OpenIndex, "compact", fails)
     with pytest.warns(UserWarning, match="committed, but not compacted"):
         notes.delete("d0")
     assert len(notes) == 5 and len(cp.open(notes.index.folder)) == 5
