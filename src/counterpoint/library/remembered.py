@@ -76,19 +76,11 @@ class Remembered:
 
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """The span of text of each row of a set; those of recent texts are cached, as results repeat."""
-
-        def make(missing: list[str]) -> list[list[Span]]:
-            return self._model.spans(missing, name, side)
-
-        return self._spans.each(texts, make, (name, side))
+        return self._spans.each(texts, lambda missing: self._model.spans(missing, name, side), (name, side))
 
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
         """The ids of the rows of `spans`, cached as they are."""
-
-        def make(missing: list[str]) -> list[Int[np.ndarray, " n"]]:
-            return self._model.row_ids(missing, name, side)
-
-        return self._ids.each(texts, make, (name, side))
+        return self._ids.each(texts, lambda missing: self._model.row_ids(missing, name, side), (name, side))
 
     def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
         """A gate's value for each row of documents."""

@@ -57,7 +57,8 @@ def partition_isotropy(x: Rows, *, signs: Signs = "both", unit: bool = True) -> 
         DataError: a value is not finite.
     """
     rows = unit_rows(several_rows(x)) if unit else several_rows(x)
-    directions = _eigenvectors(rows)
+    few = len(rows) < rows.shape[1]
+    directions = np.linalg.svd(rows, full_matrices=False)[2].T if few else np.linalg.eigh(rows.T @ rows)[1]
     if signs == "positive":
         directions = directions * np.where(directions.sum(0) < 0, -1, 1)
     along = rows @ directions
@@ -238,12 +239,6 @@ class IsotropyStream:
         self._scatter += centred.T @ centred + np.outer(delta, delta) * (self._count * len(rows) / total)
         self._mean += delta * (len(rows) / total)
         self._count = total
-
-
-def _eigenvectors(rows: Rows) -> Float[np.ndarray, "d k"]:
-    if len(rows) < rows.shape[1]:
-        return np.linalg.svd(rows, full_matrices=False)[2].T
-    return np.linalg.eigh(rows.T @ rows)[1]
 
 
 def _log_sum_exp(values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " k"]:

@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, final
 
@@ -83,17 +83,13 @@ class Fleet(ABC):
         """The index, searched by these shards."""
         return index.searched_by(lambda part: FleetStore(self, index, part))
 
-    @contextmanager
-    def watched(self, whole: bool = False) -> Iterator[set[int]]:
+    def watched(self, whole: bool = False) -> AbstractContextManager[set[int]]:
         """Limit the time of the search in the block; yield the shards that gave no answer.
 
         Args:
             whole: a missing shard is an error, even if the fleet may answer without it.
         """
-        with self._searching(
-            _Search(time.monotonic() + self._seconds, self.partial and not whole)
-        ) as missing:
-            yield missing
+        return self._searching(_Search(time.monotonic() + self._seconds, self.partial and not whole))
 
     @contextmanager
     def _searching(self, search: _Search) -> Iterator[set[int]]:

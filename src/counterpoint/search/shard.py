@@ -99,10 +99,8 @@ class Shard:
             now = self._index.manifest.commit
             if now != commit:
                 raise CommitMoved(f"the index is at commit {now}, not {commit}; search again")
-            known = self._bound(self._index.shard(self.number))
+            known = self._index.shard(self.number)
+            if any(layout.kind == "static" for layout in known.layouts.values()):
+                known = known.bound(self._model(known))
             self._known = dict([*self._known.items(), (now, known)][-KEPT:])
         return known
-
-    def _bound(self, index: Index) -> Index:
-        static = any(layout.kind == "static" for layout in index.layouts.values())
-        return index.bound(self._model(index)) if static else index
