@@ -28,6 +28,7 @@ __all__ = [
     "ExportsQueries",
     "IndexSettings",
     "Loadable",
+    "PassingModel",
     "TextModel",
     "VectorSet",
     "check_matching",
@@ -101,6 +102,46 @@ class TextModel(Protocol):
     def table(self, name: str) -> Float[np.ndarray, "v d"]:
         """The document vector of every id, for static sets."""
         ...
+
+
+class PassingModel:
+    """A `TextModel` that passes everything on to another. Subclasses change some of it."""
+
+    def __init__(self, model: TextModel):
+        self.model = model
+
+    @property
+    def sets(self) -> Mapping[str, VectorSet]:
+        """The model's vector sets."""
+        return self.model.sets
+
+    def fingerprint(self) -> str:
+        """The model's fingerprint."""
+        return self.model.fingerprint()
+
+    def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """The model's query vectors."""
+        return self.model.encode_query(texts)
+
+    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
+        """The model's document vectors."""
+        return self.model.encode_document(texts)
+
+    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
+        """The model's spans."""
+        return self.model.spans(texts, name, side)
+
+    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
+        """The model's row ids."""
+        return self.model.row_ids(texts, name, side)
+
+    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
+        """The model's gate weights."""
+        return self.model.gate_weights(texts, name)
+
+    def table(self, name: str) -> np.ndarray:
+        """The model's table."""
+        return self.model.table(name)
 
 
 @runtime_checkable

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
+from typing_extensions import override
 
 from counterpoint.errors import ConfigError
-from counterpoint.index import TextModel, VectorSet
+from counterpoint.index import TextModel
+from counterpoint.index.settings import PassingModel
 from counterpoint.recent import Recent
 from counterpoint.types import Ragged, Side, Span
 
@@ -19,7 +21,7 @@ Encoded = Mapping[str, Ragged]
 
 
 @final
-class Remembered:
+class Remembered(PassingModel):
     """A model that caches the vectors of recent queries, and the rows of recent texts in explanations.
 
     Args:
@@ -33,59 +35,41 @@ class Remembered:
     def __init__(self, model: TextModel, size: int):
         if size < 0:
             raise ConfigError(f"cached must be 0 or a number of queries, found {size}")
-        self._model = model
+        super().__init__(model)
         self._queries: Recent[Encoded] = Recent(size)
         self._spans: Recent[list[Span]] = Recent(size)
         self._ids: Recent[Int[np.ndarray, " n"]] = Recent(size)
 
     @property
-    def sets(self) -> Mapping[str, VectorSet]:
-        """The vector sets by name."""
-        return self._model.sets
-
-    @property
     def batches(self) -> bool:
         """Whether several queries are encoded faster together than one by one."""
-        return getattr(self._model, "batches", True)
-
-    def fingerprint(self) -> str:
-        """Fingerprint of the model."""
-        return self._model.fingerprint()
+        return getattr(self.model, "batches", True)
 
     def full(self) -> Any:
         """The model itself, even if queries are encoded by its export."""
-        load = getattr(self._model, "full", None)
-        return self._model if load is None else load()
+        load = getattr(self.model, "full", None)
+        return self.model if load is None else load()
 
+    @override
     def encode_query(self, texts: Sequence[str]) -> Encoded:
         """Vectors of queries, which must not be written to."""
         if not texts:
-            return self._model.encode_query([])
+            return self.model.encode_query([])
         found = self._queries.each(texts, self._encoded)
         return {name: Ragged.concatenate([each[name] for each in found]) for name in self.sets}
 
     def _encoded(self, texts: list[str]) -> list[Encoded]:
-        made = self._model.encode_query(texts)
+        made = self.model.encode_query(texts)
         return [
             {name: packed.take(np.array([at])) for name, packed in made.items()} for at in range(len(texts))
         ]
 
-    def encode_document(self, texts: Sequence[str]) -> Encoded:
-        """Vectors of documents."""
-        return self._model.encode_document(texts)
-
+    @override
     def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
         """The span of text of each row of a set; those of recent texts are cached, as results repeat."""
-        return self._spans.each(texts, lambda missing: self._model.spans(missing, name, side), (name, side))
+        return self._spans.each(texts, lambda missing: self.model.spans(missing, name, side), (name, side))
 
+    @override
     def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[Int[np.ndarray, " n"]]:
         """The ids of the rows of `spans`, cached as they are."""
-        return self._ids.each(texts, lambda missing: self._model.row_ids(missing, name, side), (name, side))
-
-    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
-        """A gate's value for each row of documents."""
-        return self._model.gate_weights(texts, name)
-
-    def table(self, name: str) -> Float[np.ndarray, "v d"]:
-        """The vector of every id in a static set."""
-        return self._model.table(name)
+        return self._ids.each(texts, lambda missing: self.model.row_ids(missing, name, side), (name, side))

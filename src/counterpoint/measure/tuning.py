@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, pairwise
-from typing import Any, cast
+
+from typing_extensions import override
 
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.index import Index, TextModel
+from counterpoint.index.settings import PassingModel
 from counterpoint.measure.evaluate import evaluate
 from counterpoint.search import LEXICAL, Searcher, SearchSettings
 from counterpoint.types import Qrels, Ragged
@@ -178,7 +180,7 @@ def _values(
 ) -> list[float]:
     """Measure the first documents with each of several weights; refuse a measure that is 0 with all."""
     measure, depth = measured
-    model = None if searcher.model is None else cast(TextModel, _EncodesOnce(searcher.model))
+    model = None if searcher.model is None else _EncodesOnce(searcher.model)
     alike: dict[tuple[str, ...], list[int]] = {}  # the documents found depend on which parts have a weight
     for at, each in enumerate(weights):
         alike.setdefault(tuple(part for part, weight in each.items() if weight), []).append(at)
@@ -207,13 +209,11 @@ def _part(index: Index, part: str | None) -> str:
     return part
 
 
-class _EncodesOnce:
+class _EncodesOnce(PassingModel):
     def __init__(self, model: TextModel):
-        self._model = model
+        super().__init__(model)
         self._encoded = cache(lambda texts: model.encode_query(list(texts)))
 
+    @override
     def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
         return self._encoded(tuple(texts))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)

@@ -13,10 +13,11 @@ from typing import NamedTuple, Self, final
 import numpy as np
 
 from counterpoint.errors import ArtifactError
-from counterpoint.index import TextModel, VectorSet
-from counterpoint.types import Ragged, Side, Span
+from counterpoint.index import TextModel
+from counterpoint.index.settings import PassingModel
+from counterpoint.types import Ragged, Side
 
-__all__ = ["CachedModel", "PassingModel"]
+__all__ = ["CachedModel"]
 
 BATCH = 64  # texts encoded and committed at a time; a killed process loses at most this many
 VARIABLES = 500  # keys in one query; SQLite's oldest limit is 999
@@ -31,47 +32,6 @@ class Rows(NamedTuple):
 
 Encoded = Mapping[str, Rows]
 """All vector sets of one text."""
-
-
-class PassingModel:
-    """A `TextModel` that passes everything on to another. Subclasses change some of it."""
-
-    def __init__(self, model: TextModel):
-        self.model = model
-        self._fingerprint = model.fingerprint()
-
-    @property
-    def sets(self) -> Mapping[str, VectorSet]:
-        """The model's vector sets."""
-        return self.model.sets
-
-    def fingerprint(self) -> str:
-        """The model's fingerprint."""
-        return self._fingerprint
-
-    def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
-        """The model's query vectors."""
-        return self.model.encode_query(texts)
-
-    def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
-        """The model's document vectors."""
-        return self.model.encode_document(texts)
-
-    def spans(self, texts: Sequence[str], name: str, side: Side) -> list[list[Span]]:
-        """The model's spans."""
-        return self.model.spans(texts, name, side)
-
-    def row_ids(self, texts: Sequence[str], name: str, side: Side) -> list[np.ndarray]:
-        """The model's row ids."""
-        return self.model.row_ids(texts, name, side)
-
-    def gate_weights(self, texts: Sequence[str], name: str) -> Ragged:
-        """The model's gate weights."""
-        return self.model.gate_weights(texts, name)
-
-    def table(self, name: str) -> np.ndarray:
-        """The model's table."""
-        return self.model.table(name)
 
 
 @final
@@ -93,6 +53,7 @@ class CachedModel(PassingModel):
     def __init__(self, model: TextModel, path: Path, on_encoded: Callable[[int], object] = lambda new: None):
         super().__init__(model)
         self.path, self.on_encoded = path, on_encoded
+        fingerprint = model.fingerprint()
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._using():
             self._database = sqlite3.connect(path)
@@ -100,11 +61,11 @@ class CachedModel(PassingModel):
             self._database.execute("CREATE TABLE IF NOT EXISTS encodings (key BLOB PRIMARY KEY, value BLOB)")
             owner = self._database.execute("SELECT fingerprint FROM model").fetchone()
             if owner is None:
-                self._database.execute("INSERT INTO model VALUES (?)", (self._fingerprint,))
+                self._database.execute("INSERT INTO model VALUES (?)", (fingerprint,))
             self._database.commit()
-        if owner is not None and owner[0] != self._fingerprint:
+        if owner is not None and owner[0] != fingerprint:
             raise ArtifactError(
-                f"contains encodings of the model {owner[0][:12]}, but this one is {self._fingerprint[:12]}; "
+                f"contains encodings of the model {owner[0][:12]}, but this one is {fingerprint[:12]}; "
                 "use another file",
                 path=path,
             )

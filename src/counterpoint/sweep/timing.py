@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from counterpoint.index import TextModel
-from counterpoint.sweep.encodings import PassingModel
+from counterpoint.index.settings import PassingModel
 from counterpoint.types import Ragged
 
 __all__ = ["HITS", "QUERIES", "SECONDS", "HeldQueries", "Latency", "measure_latency", "sample"]
