@@ -29,7 +29,7 @@ def split(index):
     assert seen_and_later_counts(index.segments) == tuple(sum(len(each[i]) for each in whole) for i in (0, 1))
     for segment, kinds in zip(index.segments, whole, strict=True):
         for kind, rows in zip(found, kinds, strict=True):
-            kind += [int(segment.name_of(row)[1:]) for row in rows.tolist()]
+            kind += [int(name[1:]) for name in segment.database.names(rows.tolist())]
     return [sorted(kind) for kind in found]
 
 

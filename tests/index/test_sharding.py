@@ -99,7 +99,7 @@ def test_a_document_is_in_the_shard_of_its_id_with_all_its_passages(tmp_path):
             change.add([Document(f"n{i}", "river") for i in range(9)])
         now = index.refreshed()
         for segment in now.segments:
-            names = [segment.name_of(row) for row in range(segment.documents)]
+            names = segment.database.names(range(segment.documents))
             assert {shard_of(now.parents.get(name, name), 3) for name in names} == {segment.entry.shard}
             assert segment.files.folder.is_relative_to(
                 tmp_path / "i" / "shards" / f"0000{segment.entry.shard}"

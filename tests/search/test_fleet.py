@@ -69,7 +69,7 @@ def test_a_shard_that_is_gone_is_an_error_or_is_told(small):
                 found = {hit.id for hit in searcher.search("fox dog cat", 200)}
             assert missing == {1} and found
             (lost,) = [segment for segment in index.segments if segment.entry.shard == 1]
-            assert not found & {lost.name_of(row) for row in range(lost.documents)}
+            assert not found & set(lost.database.names(range(lost.documents)))
             with pytest.raises(ShardGone):  # nobody asks what is missing
                 searcher.search("fox", 50)
         fleet.close()

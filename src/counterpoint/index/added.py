@@ -97,9 +97,9 @@ class Added:
         """Whether a document was cut from a longer one."""
         return row in self._passages
 
-    def name_of(self, row: int) -> str:
-        """The id of a document."""
-        return self._names[row]
+    def names(self, rows: Sequence[int]) -> list[str]:
+        """The ids of some documents."""
+        return [self._names[row] for row in rows]
 
     def rows_of(self, document_id: str) -> list[int]:
         """The rows of the document or passage with an id and of its passages, without deleted ones."""

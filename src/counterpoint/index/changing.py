@@ -241,10 +241,10 @@ class Change:
         return found
 
     def _refuse_passages(self, found: Mapping[str, Sequence[tuple[int, int]]]) -> None:
-        segments = [*self._index.segments, *self._added]
+        segments = [*(segment.database for segment in self._index.segments), *self._added]
         for name, places in found.items():
             number, row = places[0]
-            if segments[number].is_passage(row) and segments[number].name_of(row) == name:
+            if segments[number].is_passage(row) and segments[number].names([row]) == [name]:
                 raise DataError(f"{name!r} is a passage; delete or replace the document it was cut from")
 
     def _drop(self, found: Iterable[Sequence[tuple[int, int]]]) -> None:
@@ -261,7 +261,7 @@ class Change:
         """The entry of a segment after some more rows were deleted, which takes the next of `folders`."""
         folder, entry = self._index.folder, segment.entry
         if segment.terms is not None and PARAMETERS in segment.terms:
-            every = segment.read(range(segment.documents))
+            every = segment.database.read(range(segment.documents))
             entry = replace(entry, lexical=terms_again(folder, self._index.manifest, every, entry.home))
         if not len(rows):
             return entry

@@ -109,12 +109,6 @@ class Database:
         for at in range(0, len(rows), TOGETHER):
             yield from self.documents_at([int(row) for row in rows[at : at + TOGETHER]])
 
-    def name(self, row: int) -> str:
-        """The id of the document of a row."""
-        (name,) = self._row("id", row)
-        self._check_id(row, name)
-        return name
-
     def names(self, rows: Sequence[int]) -> list[str]:
         """The ids of the documents of some rows, in the order asked for."""
         if self._checks is None:
@@ -136,8 +130,11 @@ class Database:
         if self._checks is None or not found:  # a damaged file may hide it
             self._file.whole()
             return found[0][0] if found else None
-        self._check_id(found[0][0], document_id)
-        return found[0][0]
+        row = found[0][0]
+        known = isinstance(row, int) and 0 <= row < self._documents
+        if not known or _id_check(row, document_id) != self._checks[row : row + 1][0, 0]:
+            raise ArtifactError(DAMAGED, path=self._file.path)
+        return row
 
     def rows_of(self, ids: Sequence[str]) -> dict[str, list[int]]:
         """For each id, the rows of its document and of the passages cut from it.
@@ -154,7 +151,14 @@ class Database:
 
     def is_passage(self, row: int) -> bool:
         """Whether a document was cut from a longer one."""
-        return self._has_passages and self._row("parent", row)[0] is not None
+        if not self._has_passages:
+            return False
+        if self._checks is None:
+            self._file.whole()
+        found = self._answer("SELECT parent FROM documents WHERE row = ?", row)
+        if not found:
+            raise self._without(row)
+        return found[0][0] is not None
 
     @property
     def _has_passages(self) -> bool:
@@ -210,14 +214,6 @@ class Database:
         self._closing()
         self._connection, self._known = None, {}
 
-    def _row(self, columns: str, row: int) -> tuple[Any, ...]:
-        if self._checks is None:
-            self._file.whole()
-        found = self._answer(f"SELECT {columns} FROM documents WHERE row = ?", row)
-        if not found:
-            raise self._without(row)
-        return found[0]
-
     def _having(self, columns: str, column: str, values: Sequence[str | int]) -> Iterator[Any]:
         """Some columns of the rows that have one of some values in a column."""
         for at in range(0, len(values), TOGETHER):
@@ -236,13 +232,6 @@ class Database:
                 raise self._without(row)
         stored = None if self._checks is None else self._checks[np.array(wanted, np.int64)][:, kind]
         if stored is not None and stored.tolist() != checks:
-            raise ArtifactError(DAMAGED, path=self._file.path)
-
-    def _check_id(self, row: Any, document_id: object) -> None:
-        if self._checks is None:
-            return
-        known = isinstance(row, int) and 0 <= row < self._documents
-        if not known or _id_check(row, document_id) != self._checks[row : row + 1][0, 0]:
             raise ArtifactError(DAMAGED, path=self._file.path)
 
     def _answer(self, sql: str, *values: str | int | float) -> list[Any]:

@@ -115,9 +115,9 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        """Close the databases."""
+        """Close the databases; memory maps are closed with their arrays."""
         for segment in self.segments:
-            segment.close()
+            segment.database.close()
 
     def bound(self, model: TextModel) -> Index:
         """Copy of the index, bound to its model, which supplies the vectors of static sets.
@@ -179,7 +179,7 @@ class Index:
 
     def documents_at(self, positions: Int[np.ndarray, " k"]) -> list[Document]:
         """The documents at some positions, in the order asked for."""
-        return self._of_rows(positions, lambda segment, rows: segment.documents_at(rows))
+        return self._of_rows(positions, lambda segment, rows: segment.database.documents_at(rows))
 
     def position_of(self, document_id: str) -> int | None:
         """The position of a document; None if it is not in the index."""
@@ -200,8 +200,8 @@ class Index:
 
     def name_of(self, position: int) -> str:
         """The id of the document at a position."""
-        segment, row = self._locate(position)
-        return segment.name_of(row)
+        (found,) = self.names_of(np.array([position]))
+        return found
 
     def names_of(self, positions: Int[np.ndarray, " k"]) -> list[str]:
         """The ids of the documents at some positions, in the order asked for."""
@@ -213,7 +213,7 @@ class Index:
         """What is read from each segment about its rows, in the order of the positions."""
         outside = positions[(positions < 0) | (positions >= self.end)]
         if len(outside):
-            raise self._without(int(outside[0]))
+            raise DataError(f"there is no document at position {outside[0]}; the index has {self.end}")
         found: list[Any] = [None] * len(positions)
         for i, where in split_by_segment(self.starts, positions):
             rows = read(self.segments[i], (positions[where] - self.starts[i]).tolist())
@@ -293,15 +293,6 @@ class Index:
             self._frequencies[name] = without_counts(self.sets[name].frequencies(), gone)
         return self._frequencies[name]
 
-    def _locate(self, position: int) -> tuple[Segment, int]:
-        if not 0 <= position < self.end:
-            raise self._without(position)
-        i = int(np.searchsorted(self.starts, position, side="right")) - 1
-        return self.segments[i], position - int(self.starts[i])
-
-    def _without(self, position: int) -> DataError:
-        return DataError(f"there is no document at position {position}; the index has {self.end}")
-
     # -- metadata --------------------------------------------------------------------------------------
 
     @cached_property
@@ -321,18 +312,13 @@ class Index:
         Raises:
             ConfigError: the condition is invalid, or tests an unknown field.
         """
-        found = self._matching.get(where)
-        if found is None:
-            found = self._matching_of(where)
-            self._matching.put(where, found)
-        return found
-
-    @cached_property
-    def _matching(self) -> BoundedCache[Bool[np.ndarray, " n"]]:
-        return BoundedCache(CONDITIONS)  # a cache of a method would keep the files of old commits open
-
-    def _matching_of(self, where: str) -> Bool[np.ndarray, " n"]:
-        condition = where_of(where, self._fields_for(names_in(where)), self._tested)
+        if (known := self._matching.get(where)) is not None:
+            return known
+        condition = where_of(
+            where,
+            self._fields_for(names_in(where)),
+            lambda name: column_of(name) if name in self._declared else test_of(name),
+        )
         found = np.zeros(self.end, bool)
         for segment, start in zip(self.segments, self.starts, strict=False):
             rows = segment.database.rows_where(condition.sql, condition.values)
@@ -340,7 +326,12 @@ class Index:
         if self.live is not None:
             found &= self.live
         found.setflags(write=False)
+        self._matching.put(where, found)
         return found
+
+    @cached_property
+    def _matching(self) -> BoundedCache[Bool[np.ndarray, " n"]]:
+        return BoundedCache(CONDITIONS)  # a cache of a method would keep the files of old commits open
 
     def _fields_for(self, names: set[str]) -> Mapping[str, Tested]:
         if names <= self._declared.keys():
@@ -351,9 +342,6 @@ class Index:
                 f"the metadata field {name!r} has {found} in the documents; {remedy_of(name, found)}"
             )
         return self.fields
-
-    def _tested(self, name: str) -> str:
-        return column_of(name) if name in self._declared else test_of(name)
 
     @property
     def _declared(self) -> Mapping[str, FieldType]:

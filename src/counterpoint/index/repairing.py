@@ -91,8 +91,6 @@ def repair(
 
 @final
 class _Repair:
-    """The repair of all segments."""
-
     def __init__(
         self,
         plans: Plans,
@@ -208,7 +206,7 @@ class _Repair:
             self._done.encoded += len(found.rows) if found.encoded else 0
             return found.write(self._folder, self._manifest, self._model) if len(found.rows) else None
         finally:
-            segment.close()
+            segment.database.close()
 
     def _all_given_up(self, entry: SegmentEntry) -> SegmentEntry | None:
         if self._drop is None:

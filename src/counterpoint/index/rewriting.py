@@ -68,7 +68,7 @@ def _lexical(index: Index, sources: Sequence[Source], home: str) -> str:
     terms = [(segment.terms, _marked(segment, rows)) for segment, rows, _ in sources]
     known = [(files, marked) for files, marked in terms if files is not None]
     if any(PARAMETERS in files for files, _ in known):
-        every = (row for segment, rows, _ in sources for row in segment.read(rows))
+        every = (row for segment, rows, _ in sources for row in segment.database.read(rows))
         return terms_again(index.folder, index.manifest, every, home)
     name = f"{home}lexical/{new_name()}"
     mark(index.folder / name)

@@ -56,7 +56,7 @@ class Salvage:
         for row in self.lost.tolist():
             name = None
             with suppress(ArtifactError):
-                name = self.segment.name_of(row)
+                (name,) = self.segment.database.names([row])
             yield row, name
 
     def write(self, folder: Path, manifest: Manifest, model: TextModel | None) -> SegmentEntry:
@@ -84,7 +84,7 @@ class Salvage:
         return replace(entry, lexical=terms_again(folder, manifest, self._documents(), entry.home))
 
     def _documents(self) -> Iterator[Document]:
-        return self.segment.read(self.rows)
+        return self.segment.database.read(self.rows)
 
 
 def opened_salvage(
@@ -104,7 +104,7 @@ def opened_salvage(
     encoded = model is not None and bool(sets)
     reads: list[Callable[[Int[np.ndarray, " k"]], object]] = []
     if texts:
-        reads.append(lambda rows: segment.documents_at(rows.tolist()))
+        reads.append(lambda rows: segment.database.documents_at(rows.tolist()))
     if not encoded:
         reads += [_reader(name, pieces[name]) for name in sets]
     kept = [rows for rows in _kept(segment.rows, reads) if len(rows)]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
@@ -188,7 +188,7 @@ class SegmentWriter:
             self._places.append(places)
         for name, writer in self._sets.items():
             writer.copy(pieces[name], rows)
-        self._append_documents(segment.documents_at(rows.tolist()))
+        self._append_documents(segment.database.documents_at(rows.tolist()))
 
     def close(self) -> None:
         """Finish every file."""
@@ -320,14 +320,6 @@ class Segment:
         """The positions of the deleted documents, ascending."""
         return np.zeros(0, np.int64) if self.deletes is None else self.deletes.rows
 
-    def documents_at(self, rows: Sequence[int]) -> list[Document]:
-        """The documents at some positions, in the order asked for."""
-        return self.database.documents_at(rows)
-
-    def read(self, rows: Sequence[int] | Int[np.ndarray, " k"]) -> Iterator[Document]:
-        """The same for any number of documents, read one batch after another."""
-        return self.database.read(rows)
-
     def row_of(self, document_id: str) -> int | None:
         """The position of a document; None if it is not here or deleted."""
         row = self.database.row(document_id)
@@ -340,15 +332,3 @@ class Segment:
             return found
         left = {name: [row for row in rows if self.live[row]] for name, rows in found.items()}
         return {name: rows for name, rows in left.items() if rows}
-
-    def is_passage(self, row: int) -> bool:
-        """Whether the document at a position was cut from a longer one."""
-        return self.database.is_passage(row)
-
-    def name_of(self, row: int) -> str:
-        """The id of the document at a position."""
-        return self.database.name(row)
-
-    def close(self) -> None:
-        """Close the database; memory maps are closed with their arrays."""
-        self.database.close()
