@@ -11,10 +11,12 @@ from jaxtyping import Bool, Float, Int, UInt8
 
 from counterpoint.index.packing import unpack
 
-__all__ = ["Live", "saturated", "unpacked"]
+__all__ = ["Live", "Scored", "saturated", "unpacked"]
 
 Live = Bool[np.ndarray, " n"] | None
 """Which documents are not deleted; None for all."""
+Scored = tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]
+"""The documents with a term, ascending, and its score in each."""
 
 
 def unpacked(
@@ -38,7 +40,7 @@ def unpacked(
 
 def saturated(
     packed: UInt8[np.ndarray, " b"], count: int, norms: Float[np.ndarray, " d"], live: Live
-) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+) -> Scored:
     """The live documents with a term, and tf / (tf + norm) of each.
 
     Args:

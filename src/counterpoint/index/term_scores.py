@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import final
@@ -15,7 +14,7 @@ from jaxtyping import Float, Int, UInt8
 from counterpoint.errors import ArtifactError, ConfigError
 from counterpoint.index.checked import CheckedFolder
 from counterpoint.index.paths import Kernels, Meter
-from counterpoint.index.postings import Live, saturated
+from counterpoint.index.postings import Live, Scored, saturated
 from counterpoint.index.term_files import TermFiles
 
 __all__ = ["PARAMETERS", "ComputedScores", "Part", "StoredScores", "TermScores", "term_scores"]
@@ -26,64 +25,13 @@ REMEMBERED = 2**16  # terms whose frequencies are kept in memory; it must not gr
 WORK = 25_000  # nanoseconds that numpy takes for a term in a part
 ALL = np.zeros(0, bool)
 Packed = tuple[UInt8[np.ndarray, " b"], int]
-
-
-class TermScores(ABC):
-    """The terms of a collection, and their contributions to each document's score.
-
-    Attributes:
-        documents: number of documents, without deleted ones.
-        end: the position after the last document, including deleted ones.
-    """
-
-    documents: int
-    end: int
-
-    @abstractmethod
-    def frequency(self, term: str) -> int:
-        """The document frequency of a term."""
-
-    @abstractmethod
-    def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """The documents with a term, ascending, and the term's score in each (float32)."""
-
-    @abstractmethod
-    def scores_of_texts(
-        self, frequency: int, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
-        """The score of a term in texts that need not be in the collection (float32).
-
-        Args:
-            frequency: the term's document frequency.
-            counts: how often each text has the term.
-            lengths: how many terms each text has.
-
-        Raises:
-            ConfigError: the files have no lengths of documents.
-        """
-
-    @abstractmethod
-    def shares_of_texts(
-        self, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
-        """The saturated frequency of a term in texts: its score without idf. As `scores_of_texts`."""
-
-
+Counts = Int[np.ndarray, " n"]
 Part = tuple[CheckedFolder, Live]
 """The files of a segment, and which of its documents are not deleted."""
 
 
-def term_scores(parts: Sequence[Part], k1: float, b: float, of: TermScores | None = None) -> TermScores:
-    """Open the postings of an index, in any format; `of` is the whole collection if they are a shard's."""
-    if len(parts) == 1 and PARAMETERS in parts[0][0]:
-        return StoredScores(parts[0][0])
-    opened = [files.once("terms", TermFiles) for files, _ in parts]
-    whole = of if isinstance(of, ComputedScores) else None
-    return ComputedScores(opened, k1, b, [live for _, live in parts], whole)
-
-
 @final
-class ComputedScores(TermScores):
+class ComputedScores:
     """Lucene's formula over the counts of all parts; idf and average length are of the whole collection.
 
     Computed in double precision, except idf, and rounded once: bit-identical to bm25s.
@@ -95,6 +43,10 @@ class ComputedScores(TermScores):
         live: for each part, which of its documents are not deleted; None for all. Deleted documents are not
             counted and score nothing.
         of: the whole collection, if the parts are a shard of it; None if they are the whole.
+
+    Attributes:
+        documents: number of documents of the whole collection, without deleted ones.
+        end: the position after the last document of the parts, including deleted ones.
     """
 
     def __init__(
@@ -123,34 +75,33 @@ class ComputedScores(TermScores):
         if found is None:
             whole = all(mask is None for mask in self._live)
             found = sum(p.frequency(term) for p in self._parts) if whole else len(self._scored(term, 1.0)[0])
-            self._remember(term, found)
+            if len(self._known) < REMEMBERED:
+                self._known[term] = found
         return found
 
-    def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
-        """The documents with a term, ascending, and the term's score in each."""
+    def scores(self, term: str) -> Scored:
+        """The documents with a term, ascending, and the term's score in each (float32)."""
         return self._scored(term, float(self._idf(self.frequency(term))))
 
-    def scores_of_texts(
-        self, frequency: int, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
-        """The score of a term in other texts; in a text of the collection, the same to the last bit."""
+    def scores_of_texts(self, frequency: int, counts: Counts, lengths: Counts) -> Float[np.ndarray, " n"]:
+        """The score of a term in other texts; in a text of the collection, the same to the last bit.
+
+        Args:
+            frequency: the term's document frequency.
+            counts: how often each text has the term.
+            lengths: how many terms each text has.
+        """
         return (self.shares_of_texts(counts, lengths) * self._idf(frequency)).astype(np.float32)
 
-    def shares_of_texts(
-        self, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
-        """The saturated frequency of a term in other texts, by the collection's average length."""
+    def shares_of_texts(self, counts: Counts, lengths: Counts) -> Float[np.ndarray, " n"]:
+        """The saturated frequency of a term in other texts: `scores_of_texts` without idf."""
         norms = self._k1 * (1 - self._b + self._b * lengths / self._average)
         return counts / np.where(counts > 0, norms + counts, 1.0)
 
     def _idf(self, df: int) -> np.float32:
         return np.float32(math.log(1 + (self.documents - df + 0.5) / (df + 0.5)))
 
-    def _remember(self, term: str, df: int) -> None:
-        if len(self._known) < REMEMBERED:
-            self._known[term] = df
-
-    def _scored(self, term: str, idf: float) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+    def _scored(self, term: str, idf: float) -> Scored:
         """The documents with a term, and its score in each: idf · tf / (tf + norm)."""
         kernels = self._meter.kernels(WORK * len(self._parts))
         of_part = _by_numpy if kernels is None else partial(_compiled, kernels)
@@ -185,9 +136,7 @@ class ComputedScores(TermScores):
         return sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1) or 1.0
 
 
-def _by_numpy(
-    postings: Packed, norms: Float[np.ndarray, " d"], live: Live, idf: float
-) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+def _by_numpy(postings: Packed, norms: Float[np.ndarray, " d"], live: Live, idf: float) -> Scored:
     """The documents with a term in one part, and its scores."""
     rows, shares = saturated(*postings, norms, live)
     shares *= idf
@@ -196,7 +145,7 @@ def _by_numpy(
 
 def _compiled(
     kernels: Kernels, postings: Packed, norms: Float[np.ndarray, " d"], live: Live, idf: float
-) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+) -> Scored:
     """The same by a kernel, to the last bit."""
     found = np.empty(postings[1], np.int32), np.empty(postings[1], np.float32)
     kept = kernels.scored(*postings, (norms, ALL if live is None else live), idf, found)
@@ -210,8 +159,8 @@ def _length(part: TermFiles, live: Live) -> int:
 
 
 @final
-class StoredScores(TermScores):
-    """Scores stored by bm25s, in indexes built before `TermFiles` existed.
+class StoredScores:
+    """The same from scores stored by bm25s, in indexes built before `TermFiles` existed.
 
     Raises:
         ArtifactError: the files are damaged.
@@ -234,25 +183,34 @@ class StoredScores(TermScores):
         where = self._where(term)
         return where.stop - where.start
 
-    def scores(self, term: str) -> tuple[Int[np.ndarray, " p"], Float[np.ndarray, " p"]]:
+    def scores(self, term: str) -> Scored:
         """The documents with a term, ascending, and the term's score in each."""
         where = self._where(term)
         return self._rows[where], self._scores[where]
 
-    def scores_of_texts(
-        self, frequency: int, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
-        """Not available: these files have no lengths of documents."""
+    def scores_of_texts(self, frequency: int, counts: Counts, lengths: Counts) -> Float[np.ndarray, " n"]:
+        """Raise ConfigError: these files have no lengths of documents."""
         raise ConfigError(
             "this index is of an earlier version, whose BM25 cannot score other texts; build it again"
         )
 
-    def shares_of_texts(
-        self, counts: Int[np.ndarray, " n"], lengths: Int[np.ndarray, " n"]
-    ) -> Float[np.ndarray, " n"]:
-        """Not available, as `scores_of_texts`."""
+    def shares_of_texts(self, counts: Counts, lengths: Counts) -> Float[np.ndarray, " n"]:
+        """Raise ConfigError, as `scores_of_texts`."""
         return self.scores_of_texts(0, counts, lengths)
 
     def _where(self, term: str) -> slice:
         at = self._vocabulary.get(term)
         return slice(0, 0) if at is None else slice(*self._starts[at : at + 2].tolist())
+
+
+TermScores = ComputedScores | StoredScores
+"""The terms of a collection, and their contributions to each document's score."""
+
+
+def term_scores(parts: Sequence[Part], k1: float, b: float, of: TermScores | None = None) -> TermScores:
+    """Open the postings of an index, in any format; `of` is the whole collection if they are a shard's."""
+    if len(parts) == 1 and PARAMETERS in parts[0][0]:
+        return StoredScores(parts[0][0])
+    opened = [files.once("terms", TermFiles) for files, _ in parts]
+    whole = of if isinstance(of, ComputedScores) else None
+    return ComputedScores(opened, k1, b, [live for _, live in parts], whole)
