@@ -7,30 +7,20 @@ then scored by one byte per row of the query, and only a few documents by their 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, final
+from typing import cast, final
 
 import numpy as np
 from jaxtyping import Float, Int, Integer, UInt8
 
 from counterpoint.index import proposing
+from counterpoint.index.centroids import Centroids
 from counterpoint.index.codec import Integral, Rounded, rounded
+from counterpoint.index.means import Means
 from counterpoint.index.paths import Kernels
 from counterpoint.index.rows import Rows
 from counterpoint.index.store import Asked
 
-__all__ = ["Bases", "Levels", "levels_of"]
-
-
-class Bases(Protocol):
-    """Centroids or means."""
-
-    def products(self, query: Rounded) -> Float[np.ndarray, "m c"]:
-        """Inner products with rounded query rows, without the rows' scales."""
-        ...
-
-    def compiled_products(self, asked: Any, kernels: Kernels) -> Float[np.ndarray, "c lanes"]:
-        """The same by a compiled kernel, transposed; `asked` is the query in the kernels' form."""
-        ...
+__all__ = ["Levels", "levels_of"]
 
 
 @final
@@ -72,7 +62,9 @@ class Levels:
         return part.centre_products(asked, documents, self.kernels)[0] * asked.scales[0]
 
 
-def levels_of(part: Rows, bases: Bases, query: Asked, count: int, kernels: Kernels | None) -> Levels:
+def levels_of(
+    part: Rows, bases: Means | Centroids, query: Asked, count: int, kernels: Kernels | None
+) -> Levels:
     """The levels of all centroids or means of a segment, and the `count` nearest of each query row."""
     whole = cast(Integral, part.integral).asked(query.rows, None if kernels is None else kernels.turn)
     if kernels is None:
