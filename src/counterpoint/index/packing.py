@@ -18,6 +18,9 @@ from jaxtyping import Int, Integer, UInt, UInt8
 
 __all__ = ["LARGEST_PACKED", "WIDTHS", "pack", "place", "taken", "unpack", "unpack_all"]
 
+Bytes = UInt8[np.ndarray, " b"]
+PerList = Int[np.ndarray, " n"]
+"""A number for each of some lists."""
 WIDTHS = (0, 1, 2, 4, 8, 16, 32)
 """They divide 8 or are whole bytes, so a list is unpacked in a few passes over whole arrays."""
 EXCEPTION = np.dtype("<u4")
@@ -25,9 +28,7 @@ LARGEST_PACKED = 1 + 4
 """Maximum number of bytes of a list per number; a list has at least one number."""
 
 
-def pack(
-    values: Integer[np.ndarray, " v"], counts: Int[np.ndarray, " n"]
-) -> tuple[UInt8[np.ndarray, " b"], Int[np.ndarray, " n"]]:
+def pack(values: Integer[np.ndarray, " v"], counts: PerList) -> tuple[Bytes, PerList]:
     """Pack many lists at once.
 
     Args:
@@ -52,27 +53,18 @@ def pack(
     return packed, sizes
 
 
-def place(
-    into: UInt8[np.ndarray, " b"],
-    starts: Int[np.ndarray, " n"],
-    sizes: Int[np.ndarray, " n"],
-    pieces: UInt8[np.ndarray, " p"],
-) -> None:
+def place(into: Bytes, starts: PerList, sizes: PerList, pieces: UInt8[np.ndarray, " p"]) -> None:
     """Copy consecutive pieces, each to its own start."""
     shifts = starts - (np.cumsum(sizes) - sizes)
     into[np.arange(len(pieces)) + np.repeat(shifts, sizes)] = pieces
 
 
-def taken(
-    packed: UInt8[np.ndarray, " b"], starts: Int[np.ndarray, " n"], sizes: Int[np.ndarray, " n"]
-) -> UInt8[np.ndarray, " p"]:
+def taken(packed: Bytes, starts: PerList, sizes: PerList) -> UInt8[np.ndarray, " p"]:
     """The bytes of pieces at their own starts, made consecutive; the inverse of `place`."""
     return packed[np.arange(int(sizes.sum())) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)]
 
 
-def unpack_all(
-    packed: UInt8[np.ndarray, " b"], starts: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"]
-) -> tuple[Int[np.ndarray, " v"], Int[np.ndarray, " n"]]:
+def unpack_all(packed: Bytes, starts: PerList, counts: PerList) -> tuple[Int[np.ndarray, " v"], PerList]:
     """`unpack` many lists at once.
 
     Args:
@@ -109,7 +101,7 @@ def unpack_all(
     return values, 1 + bodies + EXCEPTION.itemsize * exceptions
 
 
-def unpack(packed: UInt8[np.ndarray, " b"], count: int) -> tuple[Int[np.ndarray, " count"], int]:
+def unpack(packed: Bytes, count: int) -> tuple[Int[np.ndarray, " count"], int]:
     """The numbers of the list at the first byte, and its number of bytes.
 
     Raises:
@@ -141,9 +133,7 @@ def _top(bits: int) -> int:
     return (1 << bits) - 1
 
 
-def _narrowest(
-    values: Integer[np.ndarray, " v"], counts: Int[np.ndarray, " n"]
-) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+def _narrowest(values: Integer[np.ndarray, " v"], counts: PerList) -> tuple[PerList, PerList]:
     """The width that makes each list shortest (the smaller on ties), and its number of exceptions."""
     firsts = np.cumsum(counts) - counts
     exceptions = np.zeros((len(WIDTHS), len(counts)), np.int64)
@@ -156,8 +146,8 @@ def _narrowest(
 
 
 def _packed(
-    values: Integer[np.ndarray, " v"], counts: Int[np.ndarray, " n"], bits: int
-) -> tuple[UInt8[np.ndarray, " b"], UInt8[np.ndarray, " t"]]:
+    values: Integer[np.ndarray, " v"], counts: PerList, bits: int
+) -> tuple[Bytes, UInt8[np.ndarray, " t"]]:
     none = np.zeros(0, np.uint8)
     if bits == 0:
         return none, none
@@ -175,9 +165,7 @@ def _packed(
     return np.bitwise_or.reduce(room.reshape(-1, 8 // bits) << shifts, axis=1), tail
 
 
-def _numbers(
-    body: UInt8[np.ndarray, " b"], bodies: Int[np.ndarray, " n"], counts: Int[np.ndarray, " n"], bits: int
-) -> UInt[np.ndarray, " v"]:
+def _numbers(body: Bytes, bodies: PerList, counts: PerList, bits: int) -> UInt[np.ndarray, " v"]:
     """The codes of lists of one width."""
     if bits >= 8:
         return body.view(f"<u{bits // 8}")
@@ -185,7 +173,7 @@ def _numbers(
     return taken(_parts(body, bits), np.cumsum(room) - room, counts)
 
 
-def _parts(body: UInt8[np.ndarray, " b"], bits: int) -> UInt8[np.ndarray, " p"]:
+def _parts(body: Bytes, bits: int) -> UInt8[np.ndarray, " p"]:
     """Every `bits` bits of some bytes, the lowest first."""
     parts = np.empty((len(body), 8 // bits), np.uint8)
     for at in range(8 // bits):
