@@ -40,6 +40,7 @@ class ArraysWriter(VectorWriter):
                 )
                 self._counts = IdCounts(folder, name, ranked=ranked, kept=(kept, lengths))
             files.pop_all()
+        self._every = [*self._writers.values(), *([] if self._counts is None else [self._counts])]
 
     @property
     def documents(self) -> int:
@@ -66,14 +67,10 @@ class ArraysWriter(VectorWriter):
 
     def close(self) -> None:
         """Finish the arrays and the vocabulary."""
-        for writer in self._writers.values():
-            writer.close()
-        if self._counts is not None:
-            self._counts.close()
+        for each in self._every:
+            each.close()
 
     def abandon(self) -> None:
         """Close every file as it is."""
-        for writer in self._writers.values():
-            writer.abandon()
-        if self._counts is not None:
-            self._counts.abandon()
+        for each in self._every:
+            each.abandon()

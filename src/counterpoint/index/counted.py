@@ -16,7 +16,10 @@ import numpy as np
 from jaxtyping import Int
 
 from counterpoint.errors import DataError
+from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NOTHING, Kept, NpyWriter, Written, open_npy
+from counterpoint.index.rows import offsets_of
 from counterpoint.types import Document, Ragged
 
 __all__ = ["IdCounts", "check_finite", "distinct", "write_counts"]
@@ -74,8 +77,10 @@ class IdCounts:
         self._writer.abandon()
 
 
-def write_counts(folder: Path, name: str, offsets: Int[np.ndarray, " b1"]) -> None:
+def write_counts(folder: Path, name: str, layout: SetLayout, documents: int) -> None:
     """Write vocabulary and frequencies of a set with complete ids; with ranks, only the frequencies."""
+    pooled = layout.pooled
+    offsets = np.arange(documents + 1) if pooled else offsets_of(CheckedFolder(folder), name, documents)
     ranked = (folder / f"{name}.ranks.npy").exists()
     ids = open_npy(folder / f"{name}.{'ranks' if ranked else 'ids'}.npy")
     vocabulary, counts = _table(_totals(ids, offsets))

@@ -19,7 +19,6 @@ from counterpoint.index.graph import write_graph
 from counterpoint.index.inverted import write_ids, write_postings
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NpyWriter
-from counterpoint.index.rows import offsets_of
 from counterpoint.index.sketch import write_sketch
 from counterpoint.index.sorted_rows import sorted_kinds, write_sorted
 
@@ -76,7 +75,7 @@ def _of_set(name: str, layout: SetLayout, names: Collection[str], documents: int
     if layout.ids:
         counted = ("frequencies",) if ids == "ranks" else ("vocabulary", "frequencies")
         needed = [*files(ids), *(files("vocabulary") if ids == "ranks" else []), *lengths]
-        count = partial(_write_counts, name=name, layout=layout, documents=documents)
+        count = partial(write_counts, name=name, layout=layout, documents=documents)
         yield _derivation(files(*counted), needed, count)
     if layout.kind == "exact":
         yield _derivation(
@@ -110,9 +109,3 @@ def _write_checks(folder: Path, documents: int) -> None:
             if columns[PARENT - 1] is not None:
                 passages.append(np.array([row], np.uint32))
     database.close()
-
-
-def _write_counts(folder: Path, name: str, layout: SetLayout, documents: int) -> None:
-    pooled = layout.pooled
-    offsets = np.arange(documents + 1) if pooled else offsets_of(CheckedFolder(folder), name, documents)
-    write_counts(folder, name, offsets)

@@ -8,8 +8,7 @@ explain is measured on documents that the fit has seen, and on documents that we
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -31,16 +30,8 @@ VECTORS = 2**14  # of these documents, at most
 DRAWN = 256  # random rows that tell how much longer codes make a row
 
 Fit = SharedMeans | SharedCentroids
-
-
-@final
-@dataclass(frozen=True)
-class _Part:
-    """The rows of one segment, the fit they are compared with, and the documents to measure."""
-
-    rows: Rows
-    fit: Fit
-    split: Split
+Part = tuple[Rows, Fit, Split]
+"""The rows of one segment, the fit they are compared with, and the documents to measure."""
 
 
 def drift_of(segments: Sequence[Segment], layouts: Mapping[str, SetLayout]) -> dict[str, Any] | None:
@@ -81,7 +72,7 @@ def _measured(
     segments: Sequence[Segment], layouts: Mapping[str, SetLayout], name: str, split: Sequence[Split]
 ) -> dict[str, Any] | None:
     parts = list(_parts(segments, layouts, name, split))
-    seen, later = (_explained([(each.rows, each.fit, each.split[i]) for each in parts]) for i in (0, 1))
+    seen, later = (_explained([(rows, fit, split[i]) for rows, fit, split in parts]) for i in (0, 1))
     if later["explained"] is None:
         return None
     return {"fit": "means" if layouts[name].ids else "centroids", "seen": seen, "later": later}
@@ -89,7 +80,7 @@ def _measured(
 
 def _parts(
     segments: Sequence[Segment], layouts: Mapping[str, SetLayout], name: str, split: Sequence[Split]
-) -> Iterator[_Part]:
+) -> Iterator[Part]:
     """The segments with the fit to compare with; those without means or centroids are left out."""
     last = last_fit([segment.entry for segment in segments])
     pieces = [(each.entry, each.pieces(layouts)[name]) for each in segments]
@@ -102,7 +93,7 @@ def _parts(
         name_of_fit = last.fit if waiting and last is not None else entry.fit
         fit = None if name_of_fit is None else fits[name_of_fit]
         if fit is not None:
-            yield _Part(opened_rows(piece, name), fit, mine)
+            yield opened_rows(piece, name), fit, mine
 
 
 def _explained(parts: Sequence[tuple[Rows, Fit, Int[np.ndarray, " k"]]]) -> dict[str, Any]:

@@ -192,30 +192,24 @@ class Worker:
     """
 
     def __init__(self, load: Callable[[], BuildModel], fingerprint: str):
-        self._model = _loaded(load, fingerprint)
+        self._model: BuildModel | _Failed
+        try:
+            self._model = load()
+            if self._model.fingerprint() != fingerprint:
+                self._model = _Failed(None, "another model was loaded than the build's")
+        except Exception as error:
+            self._model = _Failed(None, _named(error))
 
     def encoded(self, texts: Sequence[str], progress: Callable[[int], object] = lambda done: None) -> Any:
         """The answer for a batch, which `read_answer` reads."""
-        if isinstance(self._model, _Failed):
-            return self._model
-        return _encoded(self._model, texts, progress)
-
-
-def _loaded(load: Callable[[], BuildModel], fingerprint: str) -> BuildModel | _Failed:
-    try:
-        model = load()
-        if model.fingerprint() == fingerprint:
+        model = self._model
+        if isinstance(model, _Failed):
             return model
-        return _Failed(None, "another model was loaded than the build's")
-    except Exception as error:
-        return _Failed(None, _named(error))
-
-
-def _encoded(model: BuildModel, texts: Sequence[str], progress: Callable[[int], object]) -> Any:
-    try:
-        return model.encode_counted(texts, progress)
-    except Exception as error:
-        return _Failed(next((i for i, text in enumerate(texts) if _fails(model, text)), None), _named(error))
+        try:
+            return model.encode_counted(texts, progress)
+        except Exception as error:
+            text = next((i for i, text in enumerate(texts) if _fails(model, text)), None)
+            return _Failed(text, _named(error))
 
 
 def _fails(model: BuildModel, text: str) -> bool:

@@ -51,10 +51,13 @@ class Meter:
 
 def usable(load: Callable[[], Loaded | None]) -> Loaded | None:
     """What `load` imports from compiled modules; None where numba cannot compile or keep it."""
-    if not _can_compile():
+    try:
+        from numba import config
+        from numba.core.errors import NumbaError
+    except ImportError:  # numba does not support every version of Python yet
         return None
-    from numba.core.errors import NumbaError
-
+    if vars(config)["DISABLE_JIT"]:
+        return None
     try:
         return load()
     except RuntimeError as error:  # numba can write its cache nowhere
@@ -97,15 +100,6 @@ def _imported() -> Kernels | None:
         cast(Any, found.products).stats.cache_path,
     )
     return None
-
-
-def _can_compile() -> bool:
-    """Whether numba is there and may compile; it does not support every version of Python yet."""
-    try:
-        from numba import config
-    except ImportError:
-        return False
-    return not vars(config)["DISABLE_JIT"]
 
 
 def compile_all() -> None:

@@ -42,11 +42,10 @@ def encode_residuals(folder: Path, name: str, layout: SetLayout) -> None:
     raw = open_npy(folder / f"{name}.raw.npy")
     base = _base(folder, name, layout, raw)
     offsets = np.concatenate([[0], np.cumsum(np.load(folder / f"{name}.lengths.npy"), dtype=np.int64)])
-    kinds = kinds_of(layout)
     with ExitStack() as files:
         writers = {
             key: files.enter_context(NpyWriter(folder / f"{name}.{key}.npy", *kind))
-            for key, kind in kinds.items()
+            for key, kind in kinds_of(layout).items()
         }
         for first, last in runs_of(offsets, CHUNK):
             where = slice(offsets[first], offsets[last])

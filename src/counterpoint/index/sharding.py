@@ -8,7 +8,7 @@ ranking of the undivided index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -116,13 +116,10 @@ def _source(index: Index, number: int, mine: np.ndarray) -> Source:
 
 
 def _shards_of(index: Index, number: int, shards: int) -> Int[np.ndarray, " k"]:
-    """The shard of each live document of a segment."""
-    return np.fromiter((shard_of(name, shards) for name in _wholes(index, number)), np.int64)
-
-
-def _wholes(index: Index, number: int) -> Iterator[str]:
-    """The id of each live document of a segment, or of the document that it was cut from."""
-    segment = index.segments[number]
-    for at in range(0, len(segment.rows), TOGETHER):
-        for name in segment.database.names(segment.rows[at : at + TOGETHER].tolist()):
-            yield index.parents.get(name, name)
+    """The shard of each live document of a segment; passages go with the document that they were cut from."""
+    segment, rows = index.segments[number], index.segments[number].rows
+    found = np.zeros(len(rows), np.int64)
+    for at in range(0, len(rows), TOGETHER):
+        names = segment.database.names(rows[at : at + TOGETHER].tolist())
+        found[at : at + TOGETHER] = [shard_of(index.parents.get(name, name), shards) for name in names]
+    return found

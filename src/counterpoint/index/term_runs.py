@@ -230,11 +230,11 @@ def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem
     """Write the terms of a segment's live documents to disk; the first document gets the number `first`."""
     kept = np.ones(terms.documents, bool) if live is None else live
     numbers, end = np.cumsum(kept) - 1 + first, 0
-    writers: dict[str, NpyWriter] = {}
     with ExitStack() as files:
-        for name, of in KINDS.items():
-            writers[name] = NpyWriter(stem.with_name(f"{stem.name}.{name}.npy"), of)
-            files.callback(writers[name].abandon)
+        writers = {
+            name: files.enter_context(NpyWriter(stem.with_name(f"{stem.name}.{name}.npy"), of))
+            for name, of in KINDS.items()
+        }
         writers["lengths"].append(terms.lengths[kept])
         for part in terms.every():
             mine = kept[part.documents]
@@ -247,6 +247,4 @@ def _run(terms: TermFiles, live: Bool[np.ndarray, " n"] | None, first: int, stem
             writers["documents"].append(numbers[part.documents[mine]].astype(np.uint32))
             writers["counts"].append(part.counts[mine].astype(np.uint32))
             end = writers["text"].rows
-        for writer in writers.values():
-            writer.close()
     return SortedRun(**{name: open_npy(writer.path) for name, writer in writers.items()})
