@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from counterpoint.errors import ConfigError, MissingExtraError
 
-__all__ = ["LOCAL", "connected", "ray_module"]
+__all__ = ["LOCAL", "connected"]
 
 LOCAL = "local"
 """Instead of the address of a cluster: start one on this machine."""
@@ -20,19 +20,6 @@ SECONDS = 10.0  # for a machine to accept a connection
 MODE = "RAY_AUTH_MODE"
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """With "0", Ray's processes listen on 127.0.0.1, as on macOS and Windows. Ray reads it when imported."""
-
-
-def ray_module() -> ModuleType:
-    """The package `ray`.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtraError("--ray", package="ray", extra="ray") from error
-    return ray
 
 
 @contextmanager
@@ -50,7 +37,10 @@ def connected(address: str, cpus: int | None = None) -> Iterator[ModuleType]:
     """
     if address == LOCAL:
         os.environ.setdefault(LOOPBACK, "0")
-    ray = ray_module()
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("--ray", package="ray", extra="ray") from error
     if ray.is_initialized():
         yield ray
         return
@@ -69,11 +59,7 @@ def connected(address: str, cpus: int | None = None) -> Iterator[ModuleType]:
 
 
 def _check_reachable(address: str) -> None:
-    """Check that something listens. Ray tries for minutes, and logs every attempt.
-
-    Raises:
-        ConfigError: nothing does.
-    """
+    """Check that something listens. Ray tries for minutes, and logs every attempt."""
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
         host, port = parts.hostname, parts.port

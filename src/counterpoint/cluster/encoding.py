@@ -21,7 +21,7 @@ from counterpoint.index.parallel import Answer, BatchEncoders, Sent, Worker, rea
 from counterpoint.index.settings import BuildModel, Loadable, TextModel
 from counterpoint.types import Document
 
-__all__ = ["RayEncoders", "ray_encoders"]
+__all__ = ["ray_encoders"]
 
 TRIES = 3  # processes that may die of one batch
 
@@ -46,7 +46,7 @@ def ray_encoders(model: TextModel, address: str, processes: int | None) -> Itera
         gpus, cpus = int(found.get("GPU", 0)), max(1, int(found.get("CPU", 1)))
         count = processes or gpus or cpus
         load = model.loader(Path(scratch), 1 if gpus else min(count, cpus))
-        yield RayEncoders(
+        yield _RayEncoders(
             ray, _Carried(load, Path(scratch)), model.fingerprint(), (count, min(gpus / count, 1))
         )
 
@@ -70,15 +70,8 @@ class _Carried:
 
 
 @final
-class RayEncoders(BatchEncoders):
-    """Actors that each load the model.
-
-    Args:
-        ray: the package, connected.
-        load: makes the model.
-        fingerprint: that the loaded model must have.
-        resources: number of processes, and GPUs of each.
-    """
+class _RayEncoders(BatchEncoders):
+    """Actors that each load the model; `resources` are the number of processes, and GPUs of each."""
 
     def __init__(
         self, ray: Any, load: Callable[[], BuildModel], fingerprint: str, resources: tuple[int, float]

@@ -45,5 +45,4 @@ class _Mark:
     """Is there as long as the process that started it."""
 
     def there(self) -> bool:
-        """True, once it is."""
         return True

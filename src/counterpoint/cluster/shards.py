@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, final
 
@@ -24,7 +24,7 @@ from counterpoint.search.fleet import SECONDS, Fleet, ShardGone, Waiting, shard_
 from counterpoint.search.shard import Found, Shard
 from counterpoint.version import version
 
-__all__ = ["RayFleet", "ray_fleet"]
+__all__ = ["ray_fleet"]
 
 ONGOING = 8  # requests that a replica takes at a time
 
@@ -46,26 +46,16 @@ def ray_fleet(
         ConfigError: there is no cluster.
         MissingExtraError: `ray` is not installed.
     """
-    with connected(address):
-        fleet = RayFleet(folder, replicas, partial, seconds)
-        try:
-            yield fleet
-        finally:
-            fleet.close()
+    with connected(address), closing(_RayFleet(folder, replicas, partial, seconds)) as fleet:
+        yield fleet
 
 
 @final
-class RayFleet(Fleet):
+class _RayFleet(Fleet):
     """Shards in a Ray Serve application.
 
     It is named after the folder, the number of shards and of replicas, and the version of this package.
     Fleets for which all of these are equal share it.
-
-    Args:
-        folder: of the index.
-        replicas: processes per shard.
-        partial: as for `Fleet`.
-        seconds: as for `Fleet`.
     """
 
     def __init__(self, folder: Path, replicas: int, partial: bool, seconds: float):
@@ -147,13 +137,12 @@ class _Waiting:
             raise ShardGone(f"shard {self._number} gives no answer ({why})") from error
 
     def cancel(self) -> object:
-        """Wait no longer."""
         return self._response.cancel()
 
 
 @final
 class _Replica:
-    """A process that searches one shard; opened when the first request comes."""
+    """A process that calls the `Shard` of a number, which is opened when the first request comes."""
 
     def __init__(self, folder: str, number: int):
         from counterpoint.library.stored import encoder_of
@@ -163,19 +152,15 @@ class _Replica:
         self._shard: Shard | None = None
 
     def best(self, *given: Any, **named: Any) -> list[Found]:
-        """As `Shard.best`."""
         return self._opened().best(*given, **named)
 
     def scores(self, *given: Any) -> Any:
-        """As `Shard.scores`."""
         return self._opened().scores(*given)
 
     def alive(self) -> bool:
-        """As `Shard.alive`."""
         return self._opened().alive()
 
     def process(self) -> int:
-        """The number of this process."""
         return os.getpid()
 
     def check_health(self) -> None:
