@@ -117,10 +117,6 @@ class Description:
         """Whether it refers to files in a model's folder."""
         return any(ref.base == "model" for ref in self.files.values())
 
-    def compared(self, texts: int, difference: float, bits: int) -> Description:
-        """Copy with the result of a comparison."""
-        return replace(self, texts=texts, difference=difference, bits=bits)
-
     def write(self, folder: Path) -> None:
         """Write `queries.json`."""
         network = None if self.network is None else self.network.to_dict()

@@ -113,18 +113,6 @@ def _length(rows: Any, axes: Any, *, order: int, keepdims: int) -> Any:
     return total if order == 1 else np.sqrt(total)
 
 
-def _relu(values: Any) -> Any:
-    return np.maximum(values, np.float32(0))
-
-
-def _sigmoid(values: Any) -> Any:
-    return np.float32(1) / (np.float32(1) + np.exp(-values))
-
-
-def _same(values: Any) -> Any:
-    return values
-
-
 def _by_numpy(step: Callable[..., Any]) -> Callable[..., Any]:
     """A step for which there is no kernel."""
     return lambda kernels, *given, **attributes: step(*given, **attributes)
@@ -139,13 +127,13 @@ _STEPS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "Add": _by_numpy(np.add),
         "Div": _by_numpy(np.divide),
         "Greater": _by_numpy(np.greater),
-        "Identity": _by_numpy(_same),
+        "Identity": _by_numpy(lambda values: values),
         "MatMul": _by_numpy(np.matmul),
         "Max": _by_numpy(np.maximum),
         "ReduceL1": _by_numpy(partial(_length, order=1)),
         "ReduceL2": _by_numpy(partial(_length, order=2)),
-        "Relu": _by_numpy(_relu),
-        "Sigmoid": _by_numpy(_sigmoid),
+        "Relu": _by_numpy(lambda values: np.maximum(values, np.float32(0))),
+        "Sigmoid": _by_numpy(lambda values: np.float32(1) / (np.float32(1) + np.exp(-values))),
         "Slice": _by_numpy(_slice),
         "Sub": _by_numpy(np.subtract),
         "Tanh": _by_numpy(np.tanh),

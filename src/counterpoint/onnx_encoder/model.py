@@ -182,7 +182,9 @@ class ExportedModel:
 
     def _fed(self, row: Row) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         fed = {name: self._embedded(row, one) for name, one in self.description.embeddings.items()}
-        fed["query.bias"], fed["query.mean"] = _bias_of(row), _mean_of(row)
+        fed["query.bias"] = np.where(row.attended, np.float32(0), LOWEST)  # no attention to the others
+        attended = row.attended.astype(np.float32)[None]
+        fed["query.mean"] = attended / np.maximum(attended.sum(), np.float32(1))
         ids = {}
         for name, choice in self._choices("query").items():
             if isinstance(choice, EachWord):
@@ -206,17 +208,6 @@ class ExportedModel:
             if isinstance(choice, EachToken):
                 made[name] = made[name][choice.kept(row, "query")]
         return made, ids
-
-
-def _bias_of(row: Row) -> Float[np.ndarray, " t"]:
-    """Bias of attention scores: 0, or a value so low that a position gets no attention."""
-    return np.where(row.attended, np.float32(0), LOWEST)
-
-
-def _mean_of(row: Row) -> Float[np.ndarray, "1 t"]:
-    """The weights of a mean over the attended positions."""
-    attended = row.attended.astype(np.float32)[None]
-    return attended / np.maximum(attended.sum(), np.float32(1))
 
 
 def _words_of(row: Row, settings: WordSettings) -> tuple[Int[np.ndarray, " w"], Float[np.ndarray, "w t"]]:

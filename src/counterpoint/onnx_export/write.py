@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def export_queries(model: Model, folder: Path) -> dict[str, Any]:
             compiled_kernels()
         cosine = nearness(rounded.encode_query(QUERIES), exported.encode_query(QUERIES))
         bits = 8 if cosine >= NEAR else 32
-        description.compared(texts, found, bits).write(folder)
+        replace(description, texts=texts, difference=found, bits=bits).write(folder)
     except (CannotExport, ImportError, CounterpointError) as error:
         for path in set(folder.iterdir()) - before:
             path.unlink()
