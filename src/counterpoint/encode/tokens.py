@@ -27,12 +27,10 @@ class WordMap:
         ids: word ids, 0 where there is no word.
         rows: for each position, the rows of its words in `ids`, -1 for none. With identifiers, a position
             belongs to its word, its piece of a name, and the joined and the dotted name that contain it.
-        spans: for each word, its first occurrence in the text.
     """
 
     ids: Int[Tensor, "b w"]
     rows: Int[Tensor, "b t n"]
-    spans: Int[Tensor, "b w 2"]
 
     @staticmethod
     def of(rows: Sequence[Row], width: int, settings: WordSettings, *, fixed: bool = False) -> WordMap:
@@ -48,17 +46,15 @@ class WordMap:
             positions[index, : len(mapped), : mapped.shape[1]] = torch.from_numpy(mapped)
         # Words of one list share no position, and each joined or dotted name has at least three.
         room = (3 * width if named else width) if fixed else None
-        ids = _padded([ids for ids, _, _ in found], width=room)
-        spans = _padded([spans for _, _, spans in found], width=room)
-        return WordMap(ids, positions, spans.reshape(*ids.shape, 2))
+        return WordMap(_padded([ids for ids, _, _ in found], width=room), positions)
 
     def first(self, count: int) -> WordMap:
         """The map of the first `count` texts."""
-        return WordMap(self.ids[:count], self.rows[:count], self.spans[:count])
+        return WordMap(self.ids[:count], self.rows[:count])
 
     def to(self, device: torch.device | str) -> WordMap:
         """Copy the map to another device."""
-        return WordMap(self.ids.to(device), self.rows.to(device), self.spans.to(device))
+        return WordMap(self.ids.to(device), self.rows.to(device))
 
 
 @dataclass(frozen=True)
