@@ -175,11 +175,10 @@ class Encoder(Part, Evaluated):
         reduced = runs_in_bf16(options, device, short=short)
         *rows, empty = self.rows([*texts, ""], side)
         budget = options.budget or default_budget(device, short=short)
-        limit = self.max_positions
         if options.on_longer is not None:
             options.on_longer(sum(row.cut is not None for row in rows))
         with model.evaluation.of(model, device):
-            for batch in shaped_batches([len(row) for row in rows], budget, limit):
+            for batch in shaped_batches([len(row) for row in rows], budget, self.max_positions):
                 found, count = [rows[index] for index in batch.texts], len(batch.texts)
                 tokens = self.pad([*found, *[empty] * (batch.rows - count)], side, batch.width).to(device)
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=reduced):

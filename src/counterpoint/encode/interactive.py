@@ -183,12 +183,11 @@ class InteractiveEncoder(Part):
         reduced = runs_in_bf16(options, device)
         rows, (empty,) = self.rows(queries, documents), self.rows([""], [""])
         budget = options.budget or default_budget(device)
-        limit = self.backbone.max_positions
         if options.on_longer is not None:
             options.on_longer(sum(row.cut for row in rows))
         scores = torch.zeros(len(rows))
         with self.evaluation.of(self, device):
-            for batch in shaped_batches([len(row) for row in rows], budget, limit):
+            for batch in shaped_batches([len(row) for row in rows], budget, self.backbone.max_positions):
                 count = len(batch.texts)
                 filled = [*(rows[at] for at in batch.texts), *[empty] * (batch.rows - count)]
                 pairs = self.pad(filled, batch.width).to(device)

@@ -16,7 +16,10 @@ from counterpoint.errors import ConfigError, NotFittedError
 from counterpoint.types import Span
 from counterpoint.vectors import Vectors
 
-__all__ = ["Keyed"]
+__all__ = ["Keyed", "Routes", "Table"]
+
+Table = Float[Tensor, "v e"]
+Routes = tuple[Vectors, dict[str, Vectors]]
 
 
 class Keyed(Head, ABC):
@@ -34,9 +37,7 @@ class Keyed(Head, ABC):
         """The routers that score the vocabulary; each can start from the masked-language-model head."""
 
     @abstractmethod
-    def route(
-        self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
-    ) -> tuple[Vectors, dict[str, Vectors]]:
+    def route(self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Table | None) -> Routes:
         """Compute the rows, and further vectors by the suffix of their set's name.
 
         `BY_GATE` always holds the weight of every row, dropped ones included, with the keys as ids.
@@ -49,9 +50,7 @@ class Keyed(Head, ABC):
     def spans_of(self, gates: Vectors, tokens: Tokens, name_of: Callable[[int], str]) -> list[list[Span]]:
         """The span of each row, dropped ones included; `gates` is the `BY_GATE` result of `route`."""
 
-    def forward(
-        self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None = None
-    ) -> Vectors:
+    def forward(self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Table | None = None) -> Vectors:
         """Compute the rows of `route` alone."""
         return self.route(hidden, tokens, table)[0]
 
@@ -61,7 +60,7 @@ class Keyed(Head, ABC):
         name = type(self).__name__
         raise ConfigError(f"{name}: the rows of a text depend on its hidden states; use Encoder.spans")
 
-    def needed(self, table: Float[Tensor, "v e"] | None) -> Float[Tensor, "v e"]:
+    def needed(self, table: Table | None) -> Table:
         """Return the word embeddings.
 
         Raises:

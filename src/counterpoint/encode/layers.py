@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, final
 
 import torch
@@ -16,6 +17,15 @@ from counterpoint.part import Part
 __all__ = ["Activation", "Layer", "Linear", "Stack", "Unit"]
 
 Activation = Literal["none", "tanh", "relu", "gelu", "sigmoid"]
+ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = MappingProxyType(
+    {
+        "none": lambda x: x,
+        "tanh": torch.tanh,
+        "relu": torch.relu,
+        "gelu": nn.functional.gelu,
+        "sigmoid": torch.sigmoid,
+    }
+)
 
 
 class Layer(Part, ABC):
@@ -73,14 +83,17 @@ class Linear(Layer):
     def _allocate(self) -> None:
         if self.in_dim is None:
             raise ConfigError("Linear: in_dim is unknown; give it, or put the layer into an encoder")
-        _activate(torch.zeros(1), self.activation)
+        if self.activation not in ACTIVATIONS:
+            raise ConfigError(
+                f"Linear: unknown activation {self.activation!r}; use none, tanh, relu, gelu or sigmoid"
+            )
         self.linear_ = nn.Linear(self.in_dim, self.dim, bias=self.bias)
         if self.residual and self.in_dim != self.dim:
             self.residual_ = nn.Linear(self.in_dim, self.dim, bias=False)
 
     def forward(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b o"]:
         """Map every vector."""
-        mapped = _activate(self.linear_(x), self.activation)
+        mapped = ACTIVATIONS[self.activation](self.linear_(x))
         if not self.residual:
             return mapped
         return mapped + (self.residual_(x) if self.in_dim != self.dim else x)
@@ -144,21 +157,3 @@ class Stack(Layer):
 
     def _layers(self) -> list[Layer]:
         return [layer for layer in self.layers if isinstance(layer, Layer)]
-
-
-def _activate(x: Tensor, activation: Activation) -> Tensor:
-    match activation:
-        case "none":
-            return x
-        case "tanh":
-            return x.tanh()
-        case "relu":
-            return x.relu()
-        case "gelu":
-            return nn.functional.gelu(x)
-        case "sigmoid":
-            return x.sigmoid()
-        case _:
-            raise ConfigError(
-                f"Linear: unknown activation {activation!r}; use none, tanh, relu, gelu or sigmoid"
-            )

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from counterpoint.encode.gate import BY_GATE, Gate
-from counterpoint.encode.keyed import Keyed
+from counterpoint.encode.keyed import Keyed, Routes, Table
 from counterpoint.encode.layers import Layer
 from counterpoint.encode.router import Router
 from counterpoint.encode.tokens import Tokens
@@ -70,9 +70,7 @@ class Routed(Keyed):
         """The only router."""
         return [self.router]
 
-    def route(
-        self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
-    ) -> tuple[Vectors, dict[str, Vectors]]:
+    def route(self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Table | None) -> Routes:
         """Compute one row per token and key, and further vectors by the suffix of their set's name.
 
         `BY_GATE`: the weight of every token and key, dropped ones included, with the keys as ids. In training

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from counterpoint.encode.gate import BY_GATE, Gate
-from counterpoint.encode.keyed import Keyed
+from counterpoint.encode.keyed import Keyed, Routes, Table
 from counterpoint.encode.router import BLOCK, Router
 from counterpoint.encode.tokenizer import Tokenizer
 from counterpoint.encode.tokens import Kind, Tokens
@@ -84,9 +84,7 @@ class SparseTerms(Keyed):
         super().bind(in_dim, tokenizer)
         self.special_ids_ = tuple(sorted(tokenizer.special_ids))
 
-    def route(
-        self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Float[Tensor, "v e"] | None
-    ) -> tuple[Vectors, dict[str, Vectors]]:
+    def route(self, hidden: Float[Tensor, "b t h"], tokens: Tokens, table: Table | None) -> Routes:
         """Compute one row per term: terms of the text in order of id, then others."""
         table = self.needed(table)
         real = (tokens.kinds == Kind.TEXT) & tokens.attention
