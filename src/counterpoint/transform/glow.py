@@ -101,12 +101,9 @@ class Glow(Flow):
 
     def _build(self) -> None:
         self.levels_ = nn.ModuleList(
-            nn.ModuleList(self._step(self.dim // 2**number) for _ in range(steps))
+            nn.ModuleList(_Step(self.dim // 2**number, self) for _ in range(steps))
             for number, steps in enumerate(self.levels)
         )
-
-    def _step(self, dim: int) -> _Step:
-        return _Step(ActNorm(dim), Mixing(dim, self.mixing), Coupling(dim, self.width, self.coupling))
 
     def _start(self, sample: Float[Tensor, "n d"]) -> None:
         """Initialise every actnorm so that its output has mean 0 and deviation 1."""
@@ -224,9 +221,10 @@ class Coupling(nn.Module):
 
 
 class _Step(nn.Module):
-    def __init__(self, actnorm: ActNorm, mixing: Mixing, coupling: Coupling):
+    def __init__(self, dim: int, flow: Glow):
         super().__init__()
-        self.actnorm, self.mixing, self.coupling = actnorm, mixing, coupling
+        self.actnorm, self.mixing = ActNorm(dim), Mixing(dim, flow.mixing)
+        self.coupling = Coupling(dim, flow.width, flow.coupling)
 
     def forward(self, x: Float[Tensor, "n d"]) -> Mapped:
         log_det = x.new_zeros(len(x))

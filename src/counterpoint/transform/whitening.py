@@ -156,7 +156,9 @@ class Whitening(FittedTransform):
             spread = moments.scatter / moments.count + torch.outer(moments.mean, moments.mean)
         # Of the covariance as it is: shrunk altogether it has no leading directions, which `rank` needs.
         variances, directions = torch.linalg.eigh(spread)
-        variances, directions = self._shrunk(variances.flip(0), spread, moments.count), directions.flip(1)
+        variances, directions = variances.flip(0), directions.flip(1)
+        share = oracle_shrinkage(spread, moments.count) if self.shrinkage == "oas" else self.shrinkage
+        variances = (1 - share) * variances + share * variances.mean()
         if variances[0] <= ROUNDING * (moments.mean @ moments.mean):
             raise DataError(f"whitening needs at least two different vectors, all {moments.count} are equal")
         kept = variances > FLAT * variances[0]
@@ -166,12 +168,6 @@ class Whitening(FittedTransform):
         directions = directions * directions.gather(0, largest).sign()
         scale = torch.where(kept, variances.clamp(min=variances[0] * FLAT) ** self.power, 0)
         return (directions * scale)[:, : self.rank or self.dim]
-
-    def _shrunk(
-        self, variances: Float[Tensor, " d"], spread: Float[Tensor, "d d"], count: int
-    ) -> Float[Tensor, " d"]:
-        share = oracle_shrinkage(spread, count) if self.shrinkage == "oas" else self.shrinkage
-        return (1 - share) * variances + share * variances.mean()
 
     def _report(self, count: int, kept: int) -> None:
         wanted = self.rank or self.dim
