@@ -148,11 +148,7 @@ class Tokenizer:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Turn any error of the libraries into one that names the path; their panics are not even `Exception`s.
-
-    Raises:
-        ArtifactError: naming the path.
-    """
+    """Turn any error of the libraries into one that names the path; their panics are no `Exception`s."""
     try:
         yield
     except (CounterpointError, KeyboardInterrupt):

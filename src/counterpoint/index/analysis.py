@@ -77,7 +77,6 @@ class Analyzer:
         return [(0, len(word)), *(pieces_of(word) if self.identifiers else ())]
 
     def _terms_of(self, word: str) -> tuple[str, ...]:
-        """The terms of a word and of its pieces."""
         return tuple(self._term(word[start:end]) for start, end in self._places(word))
 
     def _term(self, word: str) -> str:

@@ -116,11 +116,7 @@ def field(name: str) -> Field:
 
 
 def _literal(value: Value) -> str:
-    """A value in the grammar of conditions.
-
-    Raises:
-        ConfigError: it is not text, a number, true or false.
-    """
+    """A value in the grammar of conditions."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):

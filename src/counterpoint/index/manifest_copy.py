@@ -44,11 +44,7 @@ def restore(folder: Path) -> str | None:
 
 
 def _damaged(folder: Path) -> str | None:
-    """Name of the damaged file of the two, or None.
-
-    Raises:
-        ArtifactError: both are damaged.
-    """
+    """Name of the damaged file of the two, or None; an error if both are damaged."""
     try:
         Manifest.read(folder)
     except OtherVersion:

@@ -107,7 +107,6 @@ def stored(folder: Path) -> list[Path]:
 
 
 def _shards(folder: Path) -> list[Path]:
-    """The folders of shards."""
     found = sorted((folder / SHARDS).glob("*"))
     return [path for path in found if re.fullmatch(r"\d{5}", path.name) and path.is_dir()]
 

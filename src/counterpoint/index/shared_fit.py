@@ -48,13 +48,7 @@ def shared_fit(fit: Sequence[Piece], name: str, layout: SetLayout) -> SharedMean
 class SharedMeans:
     """The means of all words that have one in any of some pieces.
 
-    Args:
-        fit: the pieces, at least one.
-        name: of the vector set.
-        dim: components of a vector.
-
-    Raises:
-        ArtifactError: the pieces have different means, or their files are damaged.
+    Args and errors as for `shared_fit`; `dim` is the number of components of a vector.
     """
 
     def __init__(self, fit: Sequence[Piece], name: str, dim: int):
@@ -93,18 +87,10 @@ class SharedMeans:
 
 @final
 class SharedCentroids:
-    """The centroids that some pieces share.
-
-    Args:
-        fit: the pieces, at least one.
-        name: of the vector set.
-        dim: components of a vector.
+    """The centroids that some pieces share. Args and errors as for `SharedMeans`.
 
     Attributes:
         decoded: the centroids, rotated.
-
-    Raises:
-        ArtifactError: the pieces have different centroids, or their files are damaged.
     """
 
     def __init__(self, fit: Sequence[Piece], name: str, dim: int):

@@ -79,12 +79,7 @@ class StaticStore(VectorStore):
 
     @cached_property
     def _table(self) -> Float[np.ndarray, "v d"]:
-        """The vectors of the vocabulary, for one product with a query over all segments.
-
-        Raises:
-            ConfigError: the store is not bound to a model.
-            ShapeError: the model has no vector for an id.
-        """
+        """The vectors of the vocabulary, for one product with a query over all segments."""
         if self._table_of is None:
             raise ConfigError(
                 f"the vectors of the static set {self.name!r} are not in the index, but in its model; "

@@ -125,7 +125,6 @@ class _Reader:
         self.tests = 0
 
     def condition(self, node: Any, depth: int) -> str:
-        """The SQL of a condition."""
         from sqlglot import exp
 
         if depth > DEEPEST:

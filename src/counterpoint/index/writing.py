@@ -160,11 +160,7 @@ def _check_all_there(writer: SegmentWriter, before: Progress | None) -> None:
 
 
 def _check_gate(model: TextModel, gate: float, writer: SegmentWriter, texts: Sequence[str]) -> None:
-    """Refuse a gate that keeps no row of any document, as such an index finds nothing.
-
-    Raises:
-        ConfigError: giving the largest gate value in these texts.
-    """
+    """Refuse a gate that keeps no row of any document, as such an index finds nothing."""
     for name, rows in writer.vectors.items():
         if rows or not any(model.spans(texts, name, "document")):
             continue

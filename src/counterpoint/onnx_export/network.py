@@ -104,7 +104,6 @@ def _unit_rows(graph: Graph, rows: str) -> str:
 
 
 def _layer_rows(graph: Graph, layer: Layer, rows: str) -> str:
-    """Add a layer."""
     match layer:
         case Linear():
             mapped = linear(graph, layer.linear_, rows)
@@ -125,7 +124,6 @@ def _layer_rows(graph: Graph, layer: Layer, rows: str) -> str:
 
 
 def _step_rows(graph: Graph, step: Transform, rows: str) -> str:
-    """Add a transform."""
     match step:
         case Normalise():
             return _unit_rows(graph, rows)
