@@ -101,7 +101,6 @@ class _Rows(Writer):
         return self._table
 
     def create(self) -> None:
-        """Make the table."""
         schema, name = self._schema(), self.contents.name
         try:
             self._table = self.database.create_table(name, schema=schema, exist_ok=True)
@@ -111,14 +110,12 @@ class _Rows(Writer):
             raise self._other()
 
     def stamps(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The stamps of the rows."""
         listed = ", ".join("'" + each.replace("'", "''") + "'" for each in ids)
         query = self.table.search().where(f"id IN ({listed})").select(["id", "stamp"]).limit(len(ids))
         self._known = {row["id"]: row["stamp"] for row in query.to_list()}
         return self._known
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Add new rows, and update others."""
         new = [row for row in rows if row.document.id not in self._known]
         changed = [row for row in rows if row.document.id in self._known]
         if new:
@@ -127,7 +124,6 @@ class _Rows(Writer):
             self.table.merge_insert("id").when_matched_update_all().execute(self._arrow(changed))
 
     def count(self) -> int:
-        """The number of rows."""
         return self.table.count_rows()
 
     def finish(self) -> None:

@@ -111,7 +111,6 @@ class _Entities(Writer):
         self._cut = 0
 
     def create(self) -> None:
-        """Make the collection with its indexes."""
         name, schema = self.contents.name, self._schema()
         if not self.client.has_collection(name):
             indexes = self.client.prepare_index_params()
@@ -132,25 +131,20 @@ class _Entities(Writer):
         self.client.load_collection(name)
 
     def stamps(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The stamps of the entities."""
         found = self.client.get(self.contents.name, ids=list(ids), output_fields=["id", "stamp"])
         return {each["id"]: each["stamp"] for each in found}
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Upsert entities."""
         self.client.upsert(self.contents.name, [self._entity(row) for row in rows])
 
     def count(self) -> int:
-        """The number of entities."""
         return self.client.query(self.contents.name, filter="", output_fields=["count(*)"])[0]["count(*)"]
 
     def notes(self) -> list[str]:
-        """How many texts were cut."""
         cut = f"text: {self._cut:,} texts were cut to {LONGEST:,} bytes, which a field holds at most"
         return [cut] if self._cut else []
 
     def close(self, done: bool) -> None:
-        """Close the client."""
         self.client.close()
 
     def _schema(self) -> Any:

@@ -101,7 +101,6 @@ class _Points(Writer):
         self.faults = (ApiException, TransportError)
 
     def create(self) -> None:
-        """Make the collection with its payload indexes."""
         from qdrant_client import models
 
         name = self.contents.name
@@ -126,22 +125,18 @@ class _Points(Writer):
                 self.client.create_payload_index(name, field, field_schema=INDEXES[kind])
 
     def stamps(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The stamps in the payloads."""
         found = self.client.retrieve(
             self.contents.name, [uuid_of(each) for each in ids], with_payload=["id", "stamp"]
         )
         return {point.payload["id"]: point.payload["stamp"] for point in found if point.payload}
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Upsert points, and wait for it."""
         self.client.upsert(self.contents.name, [self._point(row) for row in rows], wait=True)
 
     def count(self) -> int:
-        """The exact number of points."""
         return self.client.count(self.contents.name, exact=True).count
 
     def close(self, done: bool) -> None:
-        """Close the client."""
         self.client.close()
 
     def _vectors(self) -> dict[str, Any]:

@@ -127,7 +127,6 @@ class _Files(Writer):
         self.documents = self.number = 0
 
     def create(self) -> None:
-        """Write what describes the collection."""
         (self.folder / "documents").mkdir()
         for name, text in self.engine.files(self.contents).items():
             path = self.folder / name
@@ -139,17 +138,14 @@ class _Files(Writer):
         return {}
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Write one more file."""
         self.number, self.documents = self.number + 1, self.documents + len(rows)
         path = self.folder / "documents" / f"{self.number:05}.{self.engine.suffix}"
         path.write_text(self.engine.lines(self.contents, rows), encoding="utf-8")
 
     def count(self) -> int:
-        """The number of documents written."""
         return self.documents
 
     def finish(self) -> None:
-        """Write what this folder is."""
         told = {"engine": self.engine.name, "collection": self.contents.name, "documents": self.documents}
         (self.folder / DESCRIPTION).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
 
@@ -184,7 +180,6 @@ class _Server(Writer):
         self.faults = (httpx.HTTPError, _Refused)
 
     def create(self) -> None:
-        """Make the collection, unless there is one of this shape."""
         read, make = self.engine.made(self.contents)
         answer = self.client.request(read.method, read.path)
         if answer.status_code == 404 and make is not None:
@@ -197,22 +192,18 @@ class _Server(Writer):
             )
 
     def stamps(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The stamps that the server has."""
         return self.engine.stamps_in(self._asked(self.engine.known(self.contents, ids)))
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Send documents."""
         for request in self.engine.sent(self.contents, rows):
             if (refused := self.engine.refused(self._asked(request))) is not None:
                 raise _Refused(refused)
 
     def count(self) -> int:
-        """The number of documents that the server has."""
         answers = [self._asked(request) for request in self.engine.counting(self.contents)]
         return self.engine.count_in(self.contents, answers[-1])
 
     def close(self, done: bool) -> None:
-        """Close the connections."""
         self.client.close()
 
     def _asked(self, request: Request) -> Any:
