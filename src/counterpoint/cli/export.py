@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,6 @@ from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
 from counterpoint.exporters.names import ENGINES
 from counterpoint.library.options import ExportOptions
-
-if TYPE_CHECKING:
-    from counterpoint.index import Index
 
 __all__ = ["export"]
 
@@ -48,6 +45,7 @@ def export(
     continues an interrupted export, and writes only documents that have changed. A server's key is read from
     COUNTERPOINT_EXPORT_KEY.
     """
+    from counterpoint.exporters import export_to
     from counterpoint.index import Index
     from counterpoint.index.disk_usage import counted_text
     from counterpoint.library.index_export import export_index
@@ -56,10 +54,11 @@ def export(
     if engine is not None:
         if vectors or condition is not None:
             raise ConfigError("--to exports all documents with vectors; leave --vectors and --where out")
-        place = {"url": url, "folder": output, "name": name, "overwrite": overwrite}
-        with Index(index) as opened:
-            _to_engine(opened, engine, place, json)
-        return
+        with Index(index) as opened, progress("exporting", "documents", len(opened)) as update:
+            told = export_to(
+                opened, engine, url=url, folder=output, name=name, overwrite=overwrite, on_progress=update
+            )
+        return emit({"index": str(index), **told}, lambda: _told(told), json)
     if output is None or url is not None or name is not None:
         raise ConfigError("give the folder to write with -o FOLDER, or an engine with --to")
 
@@ -76,14 +75,6 @@ def export(
         ),
         json,
     )
-
-
-def _to_engine(index: Index, engine: str, place: dict[str, Any], json: bool) -> None:
-    from counterpoint.exporters import export_to
-
-    with progress("exporting", "documents", len(index)) as update:
-        result = export_to(index, engine, **place, on_progress=update)
-    emit({"index": str(index.folder), **result}, lambda: _told(result), json)
 
 
 def _told(result: dict[str, Any]) -> str:

@@ -15,7 +15,6 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from counterpoint.errors import ConfigError
 from counterpoint.exporters.contents import Contents, Row
 from counterpoint.index.lexical import LEXICAL
 
@@ -155,6 +154,7 @@ class Engine(ABC):
         sparse: it keeps BM25 as sparse vectors whose weights are computed here.
         kept: how the engine keeps documents, pooled vectors, multi-vectors, BM25 and metadata. A text about
             vectors has places for `column` and `dim`.
+        where: what says where the engine is: options, as in "--url URL, or -o FOLDER".
         writes_files: a folder gets files for the engine, and not its collection.
     """
 
@@ -163,6 +163,7 @@ class Engine(ABC):
     multi_vectors: bool
     sparse: bool
     kept: Kept
+    where: str
     writes_files: bool = False
 
     @final
@@ -181,10 +182,10 @@ class Engine(ABC):
 
     @abstractmethod
     def connect(self, contents: Contents, place: Place) -> Writer:
-        """Open the engine.
+        """Open the engine. The place has either a URL or a folder.
 
         Raises:
-            ConfigError: the place is of the wrong kind.
+            ConfigError: the index has nothing that the engine can hold.
             MissingExtraError: the client is not installed.
             ArtifactError: the engine cannot be reached, or files cannot be written.
         """
@@ -192,7 +193,3 @@ class Engine(ABC):
     @abstractmethod
     def request(self, contents: Contents, question: Question) -> dict[str, Any]:
         """The engine's own request for a question, as plain data."""
-
-    def wants(self, place: Place, what: str) -> ConfigError:
-        """The error for a missing or superfluous place."""
-        return ConfigError(f"--to {self.name}: give {what}")

@@ -25,6 +25,7 @@ class LanceDB(Engine):
     """LanceDB, in this process with files in a folder, in an object store, or as a service."""
 
     name, title = "lancedb", "LanceDB"
+    where = "-o FOLDER, or --url with s3://…, gs://…, az://… or db://…"
     multi_vectors, sparse = True, False
     kept = Kept(
         documents="rows, with the document's own id",
@@ -47,8 +48,6 @@ class LanceDB(Engine):
 
     def connect(self, contents: Contents, place: Place) -> Writer:
         """Open a folder or a URI."""
-        if (place.url is None) == (place.folder is None):
-            raise self.wants(place, "-o FOLDER, or --url with s3://…, gs://…, az://… or db://…")
         try:
             import lancedb
         except ImportError as error:

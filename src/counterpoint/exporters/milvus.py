@@ -25,6 +25,7 @@ class Milvus(Engine):
     """Milvus as a server, or Milvus Lite in this process with files in a folder."""
 
     name, title = "milvus", "Milvus"
+    where = "--url http://HOST:19530, or -o FOLDER for Milvus Lite"
     multi_vectors, sparse = False, True
     kept = Kept(
         documents="entities, with the document's own id",
@@ -48,8 +49,6 @@ class Milvus(Engine):
 
     def connect(self, contents: Contents, place: Place) -> Writer:
         """Open a server, or a folder."""
-        if (place.url is None) == (place.folder is None):
-            raise self.wants(place, "--url http://HOST:19530, or -o FOLDER for Milvus Lite")
         if not contents.pooled and not contents.lexical:
             raise ConfigError("--to milvus: the index has neither pooled vectors nor BM25")
         try:

@@ -22,7 +22,7 @@ class OpenSearch(HttpEngine):
     """OpenSearch 3.3 or later, whose scripts have MaxSim."""
 
     name, title, suffix = "opensearch", "OpenSearch", "ndjson"
-    example = "http://HOST:9200"
+    where = "--url http://HOST:9200, or -o FOLDER for files"
     multi_vectors, sparse = True, False
     kept = Kept(
         documents="documents; an id of more than 512 bytes becomes a UUID5",

@@ -24,6 +24,7 @@ class Qdrant(Engine):
     """Qdrant, as a server, or in this process with files in a folder."""
 
     name, title = "qdrant", "Qdrant"
+    where = "--url http://HOST:6333, or -o FOLDER for Qdrant in this process"
     multi_vectors = sparse = True
     kept = Kept(
         documents="points; the id is a UUID5, and the payload has the document's own id",
@@ -41,8 +42,6 @@ class Qdrant(Engine):
 
     def connect(self, contents: Contents, place: Place) -> Writer:
         """Open a server, or a folder."""
-        if (place.url is None) == (place.folder is None):
-            raise self.wants(place, "--url http://HOST:6333, or -o FOLDER for Qdrant in this process")
         try:
             from qdrant_client import QdrantClient
         except ImportError as error:

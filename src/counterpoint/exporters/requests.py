@@ -56,11 +56,9 @@ class HttpEngine(Engine):
 
     Attributes:
         suffix: of the files with documents.
-        example: an address.
     """
 
     suffix: str
-    example: str
     writes_files = True
 
     @abstractmethod
@@ -108,8 +106,6 @@ class HttpEngine(Engine):
 
     def connect(self, contents: Contents, place: Place) -> Writer:
         """Open a server, or begin to write files."""
-        if (place.url is None) == (place.folder is None):
-            raise self.wants(place, f"--url {self.example}, or -o FOLDER for files")
         if place.folder is not None:
             return _Files(
                 self, contents, publish_folder(place.folder, overwrite=place.overwrite, kind=FOLDER)

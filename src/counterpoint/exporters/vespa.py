@@ -40,7 +40,7 @@ class Vespa(HttpEngine):
     """Vespa 8. The application package is deployed by `vespa deploy`; documents can be sent to a server."""
 
     name, title, suffix = "vespa", "Vespa", "jsonl"
-    example = "http://HOST:8080"
+    where = "--url http://HOST:8080, or -o FOLDER for files"
     multi_vectors, sparse = True, False
     kept = Kept(
         documents="documents; doc_id is the document's own id",

@@ -21,7 +21,7 @@ class Weaviate(HttpEngine):
     """Weaviate 1.29 or later, which has multi-vectors."""
 
     name, title, suffix = "weaviate", "Weaviate", "json"
-    example = "http://HOST:8080"
+    where = "--url http://HOST:8080, or -o FOLDER for files"
     multi_vectors, sparse = True, False
     kept = Kept(
         documents="objects; the id is a UUID5, and doc_id is the document's own id",
@@ -57,9 +57,8 @@ class Weaviate(HttpEngine):
                 f"{{Get {{{_collection(contents)}({how}, limit: {limit}) "
                 f"{{doc_id title text metadata _additional {{{told}}}}}}}}}"
             )
-            parts.append(
-                {"part": name, "scale": part.scale, "field": told, "request": _graphql({"query": query})}
-            )
+            request = {"method": "POST", "path": "/v1/graphql", "body": {"query": query}}
+            parts.append({"part": name, "scale": part.scale, "field": told, "request": request})
         return {"collection": _collection(contents), "limit": question.k, "parts": parts}
 
     def files(self, contents: Contents) -> dict[str, str]:
@@ -126,10 +125,6 @@ ENGINE = Weaviate()
 
 def _collection(contents: Contents) -> str:
     return contents.name[:1].upper() + contents.name[1:]  # Weaviate refuses others
-
-
-def _graphql(body: dict[str, str]) -> dict[str, Any]:
-    return {"method": "POST", "path": "/v1/graphql", "body": body}
 
 
 def _described(contents: Contents) -> dict[str, Any]:

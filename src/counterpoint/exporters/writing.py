@@ -68,6 +68,8 @@ def export_to(
             f"overwrite replaces files, and this export goes into a collection of {found.title}; remove the "
             "collection there first, or give another name"
         )
+    if (url is None) == (folder is None):
+        raise ConfigError(f"--to {found.name}: give {found.where}")
     place = Place(url, None if folder is None else Path(folder), os.environ.get(KEY), overwrite)
     contents = Contents.of(index, collection, several=found.multi_vectors)
     not_held = limits_of(index, found, contents)
