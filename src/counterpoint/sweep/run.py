@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any, final
 
@@ -20,7 +19,7 @@ from counterpoint.sweep.grid import ModelEntry
 from counterpoint.sweep.plan import Failure, Loader, Outcome, SweepPlan
 from counterpoint.sweep.report import report_of, write_report
 from counterpoint.sweep.store import GRID, Store
-from counterpoint.sweep.timing import HITS, HeldQueries, Latency, measure_latency, sample
+from counterpoint.sweep.timing import HITS, Latency, measure_latency, sample
 
 __all__ = ["Watch", "run_sweep"]
 
@@ -65,19 +64,16 @@ def run_sweep(
     with store.locked():
         store.write_text(GRID, plan.grid.to_toml())
         work = Work(plan, store, outcome, command, watch or Watch())
-        for entry, cells in groupby(_by_model(plan.cells), key=lambda cell: cell.model):
-            work.model(entry, list(cells), load)
+        by_model: dict[ModelEntry | None, list[Cell]] = {}  # so that each model is loaded once
+        for cell in plan.cells:
+            by_model.setdefault(cell.model, []).append(cell)
+        for entry, cells in by_model.items():
+            work.model(entry, cells, load)
         if not plan.grid.keep_encodings and not outcome.failures:
             store.forget_encodings()
         report = report_of(plan, outcome, store, command)
         write_report(store, report)
     return report
-
-
-def _by_model(cells: Sequence[Cell]) -> list[Cell]:
-    """Group cells by model, otherwise in the order of the grid, so that each model is loaded once."""
-    order = {model: i for i, model in enumerate(dict.fromkeys(cell.model for cell in cells))}
-    return sorted(cells, key=lambda cell: order[cell.model])
 
 
 @final
@@ -151,8 +147,9 @@ class Work:
             searcher = Searcher(index, cached, cell.search)
             run = searcher.run(judged.queries, cell.k, workflow=cell.workflow)
             texts = sample(list(judged.queries.values()))
-            held = None if cached is None else HeldQueries(cached, texts)
-            warm = Searcher(index, held, cell.search)
+            if cached is not None:
+                cached.hold(texts)
+            warm = Searcher(index, cached, cell.search)
             search = measure_latency(texts, lambda text: warm.search(text, HITS, workflow=cell.workflow))
             stored = index.info()
         self.store.write_run(cell.key, run)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from counterpoint.index import TextModel
-from counterpoint.index.settings import PassingModel
-from counterpoint.types import Ragged
-
-__all__ = ["HITS", "QUERIES", "SECONDS", "HeldQueries", "Latency", "measure_latency", "sample"]
+__all__ = ["HITS", "QUERIES", "SECONDS", "Latency", "measure_latency", "sample"]
 
 QUERIES = 200  # most queries timed
 SECONDS = 30.0  # no further query is timed after this time
@@ -48,21 +44,3 @@ def measure_latency(texts: Sequence[str], call: Callable[[str], object]) -> Late
         if time.perf_counter() - started > SECONDS:
             break
     return Latency(float(np.median(times)), float(np.percentile(times, 95)), len(times))
-
-
-@final
-class HeldQueries(PassingModel):
-    """A model with the vectors of some queries in memory, so that search is timed without encoding."""
-
-    def __init__(self, model: TextModel, texts: Sequence[str]):
-        super().__init__(model)
-        encoded = model.encode_query(texts)
-        self._held = {
-            text: {name: packed.take(np.array([i])) for name, packed in encoded.items()}
-            for i, text in enumerate(texts)
-        }
-
-    def encode_query(self, texts: Sequence[str]) -> Mapping[str, Ragged]:
-        """The vectors of one of the texts."""
-        (text,) = texts
-        return self._held[text]
