@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -18,7 +17,7 @@ from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import Judged, doubts, judgements_of, measure_runs
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
-from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text, slice_values, slicings_of
+from counterpoint.cli.slicing import KINDS, SlicingData, slice_rows, slice_text, slice_values, slicing_of
 from counterpoint.cli.tables import csv_table, text_table
 from counterpoint.errors import ConfigError, DataError
 from counterpoint.escapes import escaped
@@ -111,7 +110,8 @@ def evaluate(
     depth = k or (DEEP if save_run else depth_of(names, DEEP))
     judged = judgements_of(collection, split, bare=index is None)
     note(*doubts(judged.qrels, names))
-    slicings = slicings_of(slices or [], SlicingData(judged, relevant_from or 1, condensed))
+    facts = SlicingData(judged, relevant_from or 1, condensed)
+    slicings = [slicing_of(kind, facts) for kind in dict.fromkeys(slices or [])]
     extra: dict[str, Any] = {}
     late = None
     if index is not None:
@@ -120,8 +120,7 @@ def evaluate(
         options = SearchOptions(
             depth, flow, weights, adapt, fusion, feedback, exhaustive, probes, where=condition
         )
-        asked = Asked(index, options, rerank, model, backend)
-        found, extra = _search(asked, judged)
+        found, extra = _search(judged, options, rerank, index, model, backend)
         runs = {str(index): found}
         late = None if save_run is None else _saved(found, save_run)
     else:
@@ -143,26 +142,21 @@ def evaluate(
         raise late
 
 
-@dataclass(frozen=True)
-class Asked:
-    """How to search an index, as given on the command line."""
-
-    index: Path
-    options: SearchOptions
-    rerank: Path | None
-    model: str | None
-    backend: Backend
-
-
-def _search(asked: Asked, judged: Judged) -> tuple[Run, dict[str, Any]]:
+def _search(
+    judged: Judged,
+    options: SearchOptions,
+    rerank: Path | None,
+    index: Path,
+    model: str | None,
+    backend: Backend,
+) -> tuple[Run, dict[str, Any]]:
     from counterpoint.library import OpenIndex
     from counterpoint.search import Run, Workflow
 
     queries = judged.whole("--index").queries(judged.split)
     blank = note_blank(queries)
-    candidates = None if asked.rerank is None else Run.read(asked.rerank)
-    options = asked.options
-    with OpenIndex(asked.index, asked.model, asked.backend) as opened:
+    candidates = None if rerank is None else Run.read(rerank)
+    with OpenIndex(index, model, backend) as opened:
         with warned():
             searcher = opened.searcher(options)
         started = time.perf_counter()

@@ -42,13 +42,9 @@ def _line(what: str, text: object) -> str:
     return f"{what:{WIDTH}} {text}"
 
 
-def _below(text: object) -> str:
-    return f"  {text}"
-
-
 def _files(facts: Mapping[str, Any]) -> Iterator[str]:
     for file in facts.get("files", ()):
-        yield _below(f"{file['file']}  sha256 {file['sha256']}")
+        yield f"  {file['file']}  sha256 {file['sha256']}"
 
 
 def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -56,7 +52,7 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
     for name, value in facts.items():
         if name not in ("files", "source", "split"):
             shown = "; ".join(map(str, value)) if isinstance(value, list) else value
-            yield _below(f"{name.replace('_', ' ')}: {shown}")
+            yield f"  {name.replace('_', ' ')}: {shown}"
 
 
 def _start(start: Mapping[str, Any] | None) -> Iterator[str]:
@@ -66,22 +62,22 @@ def _start(start: Mapping[str, Any] | None) -> Iterator[str]:
         yield _line("started from", f"what the recipe declares, fingerprint {start['fingerprint']}")
         return
     yield _line("started from", f"{start['source']}, sha256 {start['sha256']}")
-    yield _below(f"{len(start['taken'])} weights taken")
+    yield f"  {len(start['taken'])} weights taken"
     for name in ("new", "other_shapes", "unused"):
         if start[name]:
             more = f" and {len(start[name]) - NAMES} more" if len(start[name]) > NAMES else ""
-            yield _below(f"{name.replace('_', ' ')}: {', '.join(start[name][:NAMES])}{more}")
+            yield f"  {name.replace('_', ' ')}: {', '.join(start[name][:NAMES])}{more}"
 
 
 def _stage(name: str, stage: Mapping[str, Any]) -> Iterator[str]:
     yield _line(f"stage {name}", stage["ended"] or "not ended")
     if stage["best"] is not None:
         kept = ", kept" if stage["kept"] == stage["best"]["step"] else ""
-        yield _below(f"best at step {stage['best']['step']:,}{kept}: {_numbers(stage['best'])}")
+        yield f"  best at step {stage['best']['step']:,}{kept}: {_numbers(stage['best'])}"
     if stage["last"]:
-        yield _below(f"last, step {stage['last']['step']:,}: {_numbers(stage['last'])}")
+        yield f"  last, step {stage['last']['step']:,}: {_numbers(stage['last'])}"
     for text in stage["warnings"]:
-        yield _below(f"warning: {text}")
+        yield f"  warning: {text}"
 
 
 def _numbers(values: Mapping[str, Any]) -> str:
@@ -93,15 +89,15 @@ def _session(number: int, session: Mapping[str, Any]) -> Iterator[str]:
     yield _line(
         f"session {number}", f"{session['start']} to {session['end'] or 'no end: stopped or running'}"
     )
-    yield _below(f"command: {session['command']}")
+    yield f"  command: {session['command']}"
     machine = session["machine"]
-    yield _below(
-        f"machine: {session['processes']} process(es), {machine['cores']} cores, {machine['processor']}, "
+    yield (
+        f"  machine: {session['processes']} process(es), {machine['cores']} cores, {machine['processor']}, "
         f"{machine['gpu'] or 'no GPU'}, {machine['system']}"
     )
     versions = (f"{name} {version}" for name, version in session["versions"].items() if version)
-    yield _below(f"versions: {', '.join(versions)}")
-    yield _below(f"revision of Counterpoint: {session['revision'] or 'not a checkout'}")
+    yield f"  versions: {', '.join(versions)}"
+    yield f"  revision of Counterpoint: {session['revision'] or 'not a checkout'}"
     folder = session["working_folder"]
     where = f"{folder['revision']} in {folder['folder']}" if folder else "not in a checkout"
-    yield _below(f"revision of the working folder: {where}")
+    yield f"  revision of the working folder: {where}"

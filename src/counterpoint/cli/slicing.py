@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from counterpoint.measure import Report, Slicing
     from counterpoint.measure.slices import Facts
 
-__all__ = ["KINDS", "SlicingData", "slice_rows", "slice_text", "slice_values", "slicings_of"]
+__all__ = ["KINDS", "SlicingData", "slice_rows", "slice_text", "slice_values", "slicing_of"]
 
 KINDS = "bm25:RUN[:MEASURE], query-length[:4,8], document-length[:40,80], query.FIELD, document.FIELD"
 
@@ -64,16 +64,12 @@ class SlicingData:
         return {query: [found[query]] if query in found else [] for query in self.judged.qrels}
 
 
-def slicings_of(kinds: Sequence[str], data: SlicingData) -> list[Slicing]:
-    """Parse the slicings of the command line, without duplicates.
+def slicing_of(kind: str, data: SlicingData) -> Slicing:
+    """Parse a slicing of the command line.
 
     Raises:
-        ConfigError: a kind or field is unknown, or the judgements come without the collection it needs.
+        ConfigError: the kind or field is unknown, or the judgements come without the collection it needs.
     """
-    return [_slicing(kind, data) for kind in dict.fromkeys(kinds)]
-
-
-def _slicing(kind: str, data: SlicingData) -> Slicing:
     from counterpoint.measure import slice_by_field, slice_by_length
 
     head, _, rest = kind.partition(":")

@@ -15,17 +15,9 @@ __all__ = ["alignment_sentence", "sets_text"]
 
 WIDTH = 110
 INDENT = " " * 18  # of answers, after their questions
-COLUMNS = {
-    "rows": "rows",
-    "dimension": "dimension",
-    "cosine": "cosine",
-    "partition": "I(W)",
-    "iso_score": "IsoScore",
-    "spread": "spread",
-    "rank": "rank",
-    "entropy_rank": "entropy_rank",
-    "first_share": "first_share",
-}
+COLUMNS = ("rows", "dimension", "cosine", "partition", "iso_score", "spread", "rank")
+COLUMNS += ("entropy_rank", "first_share")
+NAMES = {"partition": "I(W)", "iso_score": "IsoScore"}  # of columns with other names than their keys
 
 # Our own thresholds, from no paper; the numbers are printed with the answers.
 CONE, SLIGHT = 0.4, 0.1  # mean cosine from which a space is called a cone, or a slight one
@@ -60,7 +52,8 @@ def sets_text(result: Mapping[str, Any]) -> str:
         for name, found in result["sets"].items()
         for side in ("query", "document")
     ]
-    blocks += [text_table(["set", "side", *COLUMNS.values()], rows)] if rows else []
+    header = ["set", "side", *(NAMES.get(key, key) for key in COLUMNS)]
+    blocks += [text_table(header, rows)] if rows else []
     return "\n\n".join(blocks)
 
 
