@@ -14,7 +14,6 @@ from counterpoint.library.options import BuildOptions
 if TYPE_CHECKING:
     from counterpoint.data import ReadReport
     from counterpoint.library import Survey
-    from counterpoint.types import Document
 
 __all__ = ["tell", "told"]
 
@@ -34,7 +33,10 @@ def tell(source: str, chosen: BuildOptions, json: bool) -> None:
         "documents": found.report.documents,
         "passages": found.report.passages,
         "decided": list(found.decided),
-        "first": [_brief(document) for document in found.first],
+        "first": [
+            {"id": each.id, "title": each.title, "text": each.text[:SHOWN], "metadata": dict(each.metadata)}
+            for each in found.first
+        ],
         "queries": found.queries,
         "judged": dict(found.judged),
         "read": asdict(found.report),
@@ -87,12 +89,3 @@ def _counts(counts: dict[str, int]) -> str:
 def _few(lines: list[str], more: int = 0) -> list[str]:
     more += max(0, len(lines) - LISTED)
     return lines[:LISTED] + ([f"… and {more:,} more; --json lists them"] if more else [])
-
-
-def _brief(document: Document) -> dict[str, Any]:
-    return {
-        "id": document.id,
-        "title": document.title,
-        "text": document.text[:SHOWN],
-        "metadata": dict(document.metadata),
-    }

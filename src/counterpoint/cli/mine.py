@@ -96,7 +96,6 @@ def mine(
 
 
 def _teacher(named: str | None, weights: str | None) -> Teacher | None:
-    """Build the teacher from its options."""
     from counterpoint.learn import CrossEncoderTeacher, ModelTeacher, RunTeacher
     from counterpoint.score import MaxSim, Sum
     from counterpoint.search.settings import parse_weights

@@ -63,7 +63,6 @@ def plan(
 
 
 def _kind_of(folder: Path) -> IndexKind:
-    """What an index has, by its `info`."""
     from counterpoint.index import Index
     from counterpoint.scale import kind_of
 

@@ -123,7 +123,6 @@ def _answer(asking: Asking, query: str, html: Path | None, as_json: bool) -> Non
 
 
 def _check(asked: Mapping[str, Any], queries: Path | None, as_json: bool) -> None:
-    """Refuse what does not go together."""
     given = [name for name, value in asked.items() if value is not None]
     if queries is not None:
         if others := [name for name in given if name != "-o"]:

@@ -49,7 +49,6 @@ class _Builder:
         self.gap = ""
 
     def add(self, text: str) -> None:
-        """Append a piece of a block."""
         if text:
             gap = self.gap if self.length else ""
             self.pieces += [gap, text]
@@ -57,7 +56,6 @@ class _Builder:
             self.gap = ""
 
     def item(self) -> None:
-        """Begin a list item."""
         self.part("\n")
         self.add(BULLET)
 

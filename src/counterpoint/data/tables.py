@@ -120,11 +120,8 @@ def _tab_separated(path: Path, policy: ReadPolicy) -> Iterator[tuple[int, str, s
                     path=path,
                     line=number,
                 )
-            if number == 1 and _names_columns(*columns):
-                continue
+            if number == 1:
+                first, second = (column.strip().lower() for column in columns)
+                if first in QUERY_IDS and second in QUERY_TEXTS:  # a header
+                    continue
             yield number, columns[0], columns[1], {}
-
-
-def _names_columns(first: str, second: str) -> bool:
-    """Whether the first line of a file of queries is a header."""
-    return first.strip().lower() in QUERY_IDS and second.strip().lower() in QUERY_TEXTS

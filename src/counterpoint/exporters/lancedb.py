@@ -81,8 +81,6 @@ ENGINE = LanceDB()
 
 @final
 class _Rows(Writer):
-    """The rows of a table."""
-
     def __init__(self, contents: Contents, database: Any):
         from lancedb.remote.errors import LanceDBClientError
 

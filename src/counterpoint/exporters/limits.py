@@ -31,9 +31,8 @@ def _sets(index: Index, engine: Engine, contents: Contents) -> Iterator[str]:
         )
     if pooled := [name for name, layout in index.layouts.items() if layout.pool > 1]:
         yield f"{', '.join(pooled)}: documents have fewer vectors by token pooling; others are not pooled"
-    if index.manifest.model is None:
-        return
-    yield "model: it stays here; query_for encodes queries with it"
+    if index.manifest.model is not None:
+        yield "model: it stays here; query_for encodes queries with it"
 
 
 def _search(index: Index, contents: Contents) -> Iterator[str]:

@@ -99,8 +99,6 @@ def _search(name: str, contents: Contents, question: Question) -> dict[str, Any]
 
 @final
 class _Entities(Writer):
-    """The entities of a collection."""
-
     def __init__(self, contents: Contents, client: MilvusClient, index: str):
         from pymilvus import MilvusException
 

@@ -99,15 +99,13 @@ class OpenSearch(HttpEngine):
         """Whether the fields have the same types and components."""
         (found,) = answer.values()
         shapes = [
-            {name: (each.get("type"), each.get("dimension")) for name, each in fields.items()}
+            {n: (x.get("type"), x.get("dimension")) for n, x in fields.items() if n != "metadata"}
             for fields in (
                 found["mappings"].get("properties", {}),
                 _described(contents)["mappings"]["properties"],
             )
         ]
-        return {n: x for n, x in shapes[0].items() if n != "metadata"} == {
-            n: x for n, x in shapes[1].items() if n != "metadata"
-        }
+        return shapes[0] == shapes[1]
 
     def known(self, contents: Contents, ids: Sequence[str]) -> Request:
         """An `_mget` of ids and stamps."""

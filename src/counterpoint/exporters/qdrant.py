@@ -90,8 +90,6 @@ def _posted(contents: Contents, body: Mapping[str, Any]) -> dict[str, Any]:
 
 @final
 class _Points(Writer):
-    """The points of a collection."""
-
     def __init__(self, contents: Contents, client: QdrantClient, *, local: bool):
         from httpx import TransportError
         from qdrant_client.http.exceptions import ApiException

@@ -157,8 +157,6 @@ class _Files(Writer):
 
 @final
 class _Server(Writer):
-    """A server."""
-
     def __init__(self, engine: HttpEngine, contents: Contents, place: Place):
         try:
             import httpx

@@ -49,7 +49,7 @@ def fit_transform(
     """
     tokens = _mapped_head(model, on, level)
     dim = fitted_dim(model, on, level)
-    undo = raw_length(model, on) if tokens is None else _nothing
+    undo = raw_length(model, on) if tokens is None else lambda: None
     before, encoder = model.steps(on), model.encoder
     if tokens is not None:
         before, encoder = [cast(Transform, found) for found in tokens.tokenwise], token_rows(encoder, on)
@@ -120,13 +120,9 @@ def raw_length(model: Model, on: str) -> Callable[[], object]:
     heads: list[Any] = [side.heads[on] for side in (encoder.query, encoder.document) if side is not None]
     by_heads = not steps and on not in encoder.shared and model.has_unit_length(on)
     if not by_heads or not all(head.normalise for head in heads):
-        return _nothing
+        return lambda: None
     _set_length(heads, False)
     return lambda: _set_length(heads, True)
-
-
-def _nothing() -> None:
-    pass
 
 
 def _set_length(heads: Sequence[Any], unit: bool) -> None:
