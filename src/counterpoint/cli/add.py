@@ -42,7 +42,7 @@ def _command(replaces: bool, line: str) -> Callable[..., None]:
             replace=replaces, passage_words=passage_words, lenient=lenient, id=id, title=title, text=text,
             include=include, exclude=exclude, gitignore=gitignore,
         )  # fmt: skip
-        _add(index, source, options, (model, compact), json)
+        _add(index, source, options, model, compact, json)
 
     command.__doc__ = line
     return command
@@ -60,13 +60,12 @@ replace = _command(
 )
 
 
-def _add(index: Path, source: str, options: AddOptions, how: tuple[str | None, bool], json: bool) -> None:
+def _add(index: Path, source: str, options: AddOptions, model: str | None, compact: bool, json: bool) -> None:
     from counterpoint.data.policy import counted
     from counterpoint.index.disk_usage import counted_text, units_of
     from counterpoint.library import OpenIndex
     from counterpoint.library.changes import reading_for
 
-    model, compact = how
     with OpenIndex(index, model) as opened:
         reading = reading_for(opened.index, source, options)
         note(*reading.decided)

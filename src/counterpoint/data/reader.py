@@ -233,11 +233,7 @@ class Reader:
 
 
 def _bounded(readline: Callable[[], AnyStr], limit: int, path: Path) -> Iterator[tuple[int, AnyStr]]:
-    """Number each line; stop at one that is too long, or at too many blank ones.
-
-    Raises:
-        DataError: with the line number.
-    """
+    """Number each line; refuse one that is too long, and too many blank ones."""
     filled = 0
     for number in count(1):
         if not (line := readline()):

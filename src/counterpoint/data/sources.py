@@ -87,11 +87,7 @@ class _Asked:
     def check(
         self, source: object, *, format: bool = False, fields: bool = False, metadata: bool = False
     ) -> None:
-        """Refuse options that a source cannot use, except those allowed here.
-
-        Raises:
-            ConfigError: names the option.
-        """
+        """Refuse options that a source cannot use, except those allowed here."""
         if self.format is not None and not format:
             raise ConfigError(f"{source} has its own format; leave out format={self.format!r}")
         if not fields and (self.fields.placed if metadata else self.fields.named):

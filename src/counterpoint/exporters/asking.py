@@ -65,15 +65,13 @@ def query_for(
         notes.index, name or collection_name(notes.index.folder), several=found.multi_vectors
     )
     searcher = notes.searcher(SearchOptions(workflow=workflow, adapt=False))
-    return found.request(
-        contents, _question(searcher, found, contents, (text, k, cast("Workflow", workflow)))
-    )
+    return found.request(contents, _question(searcher, found, contents, text, k, cast("Workflow", workflow)))
 
 
 def _question(
-    searcher: Searcher, engine: Engine, contents: Contents, asked: tuple[str, int, Workflow]
+    searcher: Searcher, engine: Engine, contents: Contents, text: str, k: int, workflow: Workflow
 ) -> Question:
-    (text, k, workflow), index, settings = asked, searcher.index, searcher.settings
+    index, settings = searcher.index, searcher.settings
     plan = plan_for(workflow, index, settings)
     held = {*contents.pooled, *contents.several, *([LEXICAL] if contents.lexical else [])}
     names = [name for name in plan.weights if name in held]

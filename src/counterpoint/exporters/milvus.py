@@ -71,11 +71,8 @@ class Milvus(Engine):
         searches = [_search(name, contents, question) for name in question.parts]
         body: dict[str, Any] = {"collectionName": contents.name, "limit": question.k, "outputFields": output}
         if len(searches) == 1:
-            return {
-                "method": "POST",
-                "path": "/v2/vectordb/entities/search",
-                "body": {**searches[0], **body},
-            }
+            body = {**searches[0], **body}
+            return {"method": "POST", "path": "/v2/vectordb/entities/search", "body": body}
         scales = [part.scale for part in question.parts.values()]
         # Weights are between 0 and 1, and without norm_score they multiply the scores themselves.
         weights = [scale / max(1.0, *scales) for scale in scales]
@@ -166,7 +163,7 @@ class _Entities(Writer):
         found["metadata"] = dict(about.metadata)
         found |= {self.columns[name]: values.tolist() for name, values in row.pooled.items()}
         if row.weights is not None:
-            numbers, weights = sparse_of(row.weights or {})
+            numbers, weights = sparse_of(row.weights)
             found[LEXICAL] = dict(zip(numbers, weights, strict=True)) or {NO_TERM: 1.0}
         return found
 

@@ -75,7 +75,7 @@ def export_to(
     not_held = limits_of(index, found, contents)
     writer, done = found.connect(contents, place), False
     try:
-        written, passages = _written(index, (found, contents, writer), on_progress)
+        written, passages = _written(index, found, contents, writer, on_progress)
         total, done = writer.count(), True
     except writer.faults as error:
         raise ArtifactError(f"{found.title}: {error}; {KEPT}", path=url or folder) from error
@@ -110,10 +110,9 @@ def collection_name(folder: Path) -> str:
 
 
 def _written(
-    index: Index, opened: tuple[Engine, Contents, Writer], on_progress: Callable[[int], None]
+    index: Index, engine: Engine, contents: Contents, writer: Writer, on_progress: Callable[[int], None]
 ) -> tuple[int, bool]:
     """Write what the engine lacks; return how many documents, and whether any is a passage."""
-    engine, contents, writer = opened
     writer.create()
     done = written = 0
     passages = False

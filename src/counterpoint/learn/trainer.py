@@ -64,7 +64,7 @@ def train(job: Job, *, resume: bool = False, reporter: Reporter | None = None) -
             case Fit():
                 fit(run, stage, _vector_model(run, stage).eval())
             case Build():
-                _build(run, number, stage)
+                _build(run, stage)
             case _:
                 raise ConfigError(f"stage {stage.name!r}: {type(stage).__name__} is no known kind of stage")
         run.save(number + 1, 0, {}, {})
@@ -102,7 +102,7 @@ def _vector_model(run: TrainingRun, stage: Fit | Build) -> Model:
     return model
 
 
-def _build(run: TrainingRun, number: int, stage: Build) -> None:
+def _build(run: TrainingRun, stage: Build) -> None:
     model, data = _vector_model(run, stage).eval(), run.job.data
     if run.processes.rank == 0:
         changes = {} if stage.codec is None else {"codec": stage.codec}

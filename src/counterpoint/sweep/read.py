@@ -48,8 +48,8 @@ def read_grid(path: str | Path) -> Grid:
         workflows=cast("tuple[Workflow, ...]", _named(table, "workflows", tuple(WORKFLOWS), faults)),
         collections=_collections(table, path.parent, faults),
         settings={**_settings(table, "index", faults), **_settings(table, "search", faults)},
-        k=_depth(table, faults),
-        keep_encodings=_switch(table, "keep_encodings", True, faults),
+        k=_value(table, "k", DEPTH, _from_one, faults),
+        keep_encodings=_value(table, "keep_encodings", True, _true_or_false, faults),
     )
     faults += _too_deep(grid)
     if faults:
@@ -170,19 +170,12 @@ def _list(table: Mapping[str, Any], key: str, faults: list[str]) -> list[Any]:
     return []
 
 
-def _depth(table: Mapping[str, Any], faults: list[str]) -> int:
-    found = table.get("k", DEPTH)
-    if type(found) is int and found >= 1:
-        return found
-    faults.append(f"k: expected a whole number from 1 up, found {found!r}")
-    return DEPTH
-
-
-def _switch(table: Mapping[str, Any], key: str, default: bool, faults: list[str]) -> bool:
+def _value(table: Mapping[str, Any], key: str, default: Any, check: Check, faults: list[str]) -> Any:
     found = table.get(key, default)
-    if type(found) is not bool:
-        faults.append(f"{key}: expected true or false, found {found!r}")
-    return bool(found)
+    if (fault := check(found)) is None:
+        return found
+    faults.append(f"{key}: {fault}")
+    return default
 
 
 # -- checks ----------------------------------------------------------------------------------------------
@@ -201,6 +194,11 @@ def _number(low: float, high: float) -> Check:
         return None if fine else f"expected a number from {low:g} to {high:g}, found {value!r}"
 
     return check
+
+
+def _from_one(value: Any) -> str | None:
+    fine = type(value) is int and value >= 1
+    return None if fine else f"expected a whole number from 1 up, found {value!r}"
 
 
 def _true_or_false(value: Any) -> str | None:

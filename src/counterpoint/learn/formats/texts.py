@@ -6,7 +6,7 @@ They have no ids, so a text's id is its hash, and equal texts are one document.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -53,8 +53,7 @@ def read_text_triples(path: str | Path, policy: ReadPolicy | None = None) -> Tra
     Raises:
         DataError: a line is not like this. The message names file and line.
     """
-    path, pool = Path(path), Pool()
-    examples = []
+    path, pool, examples = Path(path), Pool(), []
     for row in triples(path, policy):
         query, positive, negative = (row.text(text) for text in row.value)
         examples.append(pool.example(query, [positive], [negative]))
@@ -73,15 +72,13 @@ def read_triplets(paths: Sequence[Path], policy: ReadPolicy | None = None) -> Tr
     Raises:
         DataError: a record is not like this. The message names file and line.
     """
-    pool = Pool()
-
-    def examples() -> Iterator[Example]:
-        for row in (row for path in paths for row in rows(path, policy)):
-            query, positive = row.text(row.take(*QUERY_COLUMNS)), row.text(row.take("positive"))
-            numbered = [(int(m[1] or 0), m[0]) for m in map(NEGATIVE.fullmatch, row.value) if m]
-            yield pool.example(query, [positive], [row.text(row.value[name]) for _, name in sorted(numbered)])
-
-    return _gathered("triplets", paths, pool, list(examples()))
+    pool, examples = Pool(), []
+    for row in (row for path in paths for row in rows(path, policy)):
+        query, positive = row.text(row.take(*QUERY_COLUMNS)), row.text(row.take("positive"))
+        numbered = [(int(m[1] or 0), m[0]) for m in map(NEGATIVE.fullmatch, row.value) if m]
+        negatives = [row.text(row.value[name]) for _, name in sorted(numbered)]
+        examples.append(pool.example(query, [positive], negatives))
+    return _gathered("triplets", paths, pool, examples)
 
 
 def read_dpr(path: str | Path, policy: ReadPolicy | None = None) -> TrainingSet:
@@ -93,19 +90,16 @@ def read_dpr(path: str | Path, policy: ReadPolicy | None = None) -> TrainingSet:
     Raises:
         DataError: a record is not like this. The message names file and line.
     """
-    path, pool = Path(path), Pool()
-
-    def examples() -> Iterator[Example]:
-        for row in rows(path, policy):
-            question, positives = row.text(row.take("question")), _passages(row, row.take("positive_ctxs"))
-            negatives = [
-                text
-                for key in ("hard_negative_ctxs", "negative_ctxs")
-                for text in _passages(row, row.value.get(key, []))
-            ]
-            yield pool.example(question, positives, negatives)
-
-    return _gathered("dpr", [path], pool, list(examples()))
+    path, pool, examples = Path(path), Pool(), []
+    for row in rows(path, policy):
+        question, positives = row.text(row.take("question")), _passages(row, row.take("positive_ctxs"))
+        negatives = [
+            text
+            for key in ("hard_negative_ctxs", "negative_ctxs")
+            for text in _passages(row, row.value.get(key, []))
+        ]
+        examples.append(pool.example(question, positives, negatives))
+    return _gathered("dpr", [path], pool, examples)
 
 
 def _passages(row: Row, value: object) -> list[str]:

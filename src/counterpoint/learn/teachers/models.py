@@ -125,8 +125,7 @@ class _TextEncoder:
 
     def keep(self, side: Side, ids: Sequence[str]) -> None:
         """Encode texts that are not cached. If they do not all fit, some are encoded again later."""
-        if ids:
-            self._kept.of([(side, name) for name in ids], self._encode)
+        self._kept.of([(side, name) for name in ids], self._encode)
 
     def vectors(self, side: Side, ids: Sequence[str]) -> Representation:
         sets = self._kept.of([(side, name) for name in ids], self._encode)
@@ -147,9 +146,7 @@ class _PairGrader(Grader):
         self._kept = _Kept[float](room, lambda score: 1)
 
     def prepare(self, asked: Sequence[tuple[str, Sequence[str]]]) -> None:
-        pairs = [(query, name) for query, documents in asked for name in documents]
-        if pairs:
-            self._kept.of(pairs, self._score)
+        self._kept.of([(query, name) for query, documents in asked for name in documents], self._score)
 
     def __call__(self, query: str, documents: Sequence[str]) -> list[float]:
         return self._kept.of([(query, name) for name in documents], self._score)
