@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from counterpoint.cli import complete
 from counterpoint.cli.by_slice import (
     Asked,
     Halves,
@@ -35,6 +34,7 @@ from counterpoint.cli.complementarity import (
 from counterpoint.cli.console import Json, emit
 from counterpoint.cli.groups import Group, each, groups_of
 from counterpoint.cli.judgements import measure_runs
+from counterpoint.cli.options import Measures
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.tables import csv_table
 from counterpoint.errors import ConfigError, DataError
@@ -74,9 +74,7 @@ def compare(
             help="Each collection or qrels file, then the TREC runs on it",
         ),
     ],
-    measures: Annotated[
-        str, typer.Option(help="Set the measures, by their usual names", autocompletion=complete.measures)
-    ] = "nDCG@10",
+    measures: Measures = "nDCG@10",
     baseline: Annotated[
         str | None, typer.Option(help="Compare the others with this system (default: all pairs)")
     ] = None,

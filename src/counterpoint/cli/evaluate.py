@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from counterpoint.cli import complete
 from counterpoint.cli import options as shared
 from counterpoint.cli.batch import note_blank
 from counterpoint.cli.console import Json, emit, note, warned
@@ -38,9 +37,7 @@ def evaluate(
     index: Annotated[Path | None, typer.Option(help="Search and measure this index")] = None,
     run: Annotated[list[Path] | None, typer.Option(help="Measure this TREC run (repeatable)")] = None,
     split: shared.Split = None,
-    measures: Annotated[
-        str, typer.Option(help="Set the measures, by their usual names", autocompletion=complete.measures)
-    ] = MEASURES,
+    measures: shared.Measures = MEASURES,
     condensed: Annotated[
         bool, typer.Option("--condensed", help="Remove unjudged documents before measuring")
     ] = False,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from counterpoint.cli.complete import models, workflows
+from counterpoint.cli.complete import measures, models, workflows
 from counterpoint.errors import ConfigError
 from counterpoint.library.options import Backend
 
@@ -26,6 +26,7 @@ __all__ = [
     "IndexFolder",
     "Lenient",
     "MaybeWorkflow",
+    "Measures",
     "ModelName",
     "PassageWords",
     "Probes",
@@ -46,6 +47,9 @@ ModelName = Annotated[
     typer.Option(
         "--model", autocompletion=models, help="Load the model from here, if it moved since indexing"
     ),
+]
+Measures = Annotated[
+    str, typer.Option(help="Set the measures, by their usual names", autocompletion=measures)
 ]
 Split = Annotated[str | None, typer.Option(help="Choose the split (default: test, or the only one)")]
 BackendName = Annotated[

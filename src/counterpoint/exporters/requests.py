@@ -44,12 +44,6 @@ class Request:
     path: str
     body: str = ""
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """The type of the body."""
-        lines = self.body.endswith("\n")
-        return {"content-type": "application/x-ndjson" if lines else "application/json"}
-
 
 class HttpEngine(Engine):
     """An engine that needs no client. Abstract.
@@ -202,7 +196,8 @@ class _Server(Writer):
 
     def _asked(self, request: Request) -> Any:
         content = request.body.encode() if request.body else None
-        headers = request.headers if request.body else {}
+        kind = "application/x-ndjson" if request.body.endswith("\n") else "application/json"
+        headers = {"content-type": kind} if request.body else {}
         return _checked(self.client.request(request.method, request.path, content=content, headers=headers))
 
 
