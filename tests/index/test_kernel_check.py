@@ -15,7 +15,8 @@ import counterpoint.index.compiled
 import counterpoint.onnx_encoder
 from counterpoint.index import paths
 from counterpoint.index.codec import rounded
-from counterpoint.index.kernel_check import Kernels, agrees
+from counterpoint.index.kernel_check import agrees
+from counterpoint.index.kernel_names import Kernels
 
 FOLDER = Path(counterpoint.index.compiled.__file__).parent
 ENCODER = Path(counterpoint.onnx_encoder.__file__).parent

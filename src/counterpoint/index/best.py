@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 if TYPE_CHECKING:
-    from counterpoint.index.kernel_check import Kernels
+    from counterpoint.index.kernel_names import Kernels
 
 __all__ = ["EVERY", "Among", "Peaks", "best_among", "best_of"]
 

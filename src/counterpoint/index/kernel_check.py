@@ -6,10 +6,9 @@ of what it imports. An older version may still have kept a wrong kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -17,41 +16,17 @@ from jaxtyping import Float
 from counterpoint.index import proposing
 from counterpoint.index.best import GROUP
 from counterpoint.index.codec import CODECS, Integral, Rounded, rounded
+from counterpoint.index.kernel_names import Kernels
 from counterpoint.index.kernels import Products, documents_near, maxsim_by
 from counterpoint.index.packing import pack
 from counterpoint.index.postings import saturated
 from counterpoint.index.rotation import rotated
 from counterpoint.index.signs import TOP, sketched
 
-__all__ = ["Kernels", "agrees"]
+__all__ = ["agrees"]
 
 DIMS = 269, 101, 8  # primes, for remainders; and one of those that are multiplied without any
 ROWS = 120  # stored ones, so many that words have more than sixteen
-
-
-class Kernels(NamedTuple):
-    """The compiled kernels, see `counterpoint.index.compiled`."""
-
-    asked: Callable[..., Any]
-    maxsim: Callable[..., Any]
-    products: Callable[..., Any]
-    products_of_words: Callable[..., Any]
-    scan: Callable[..., Any]
-    scan_some: Callable[..., Any]
-    turn: Callable[..., Any]
-    sketched: Callable[..., Any]
-    probed: Callable[..., Any]
-    levels_of: Callable[..., Any]
-    gathered: Callable[..., Any]
-    interactions: Callable[..., Any]
-    add_postings: Callable[..., Any]
-    add_sorted: Callable[..., Any]
-    matched: Callable[..., Any]
-    scored: Callable[..., Any]
-    add_scores: Callable[..., Any]
-    highest: Callable[..., Any]
-    reaching: Callable[..., Any]
-    halves: Float[np.ndarray, " 65536"]
 
 
 def agrees(kernels: Kernels) -> bool:

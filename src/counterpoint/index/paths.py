@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar, cast, final
 
-from counterpoint.index.kernel_check import Kernels, agrees
+from counterpoint.index.kernel_check import agrees
+from counterpoint.index.kernel_names import Kernels
 
 __all__ = ["Kernels", "Meter", "compile_all", "described", "multiplying", "usable"]
 

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from counterpoint.index.kernel_check import Kernels
+from counterpoint.index.kernel_names import Kernels
 
 __all__ = ["ScoreColumn"]
 

@@ -35,7 +35,7 @@ Encoded = Mapping[str, Rows]
 
 
 @final
-class CachedModel:
+class CachedModel(PassingModel):
     """A `TextModel` with a cache. It returns the same vectors as its model and encodes each text once.
 
     Vectors are stored unchanged (float32, with their ids) in one SQLite file, by side and text. Each batch of
