@@ -27,10 +27,12 @@ class WordMap:
         ids: word ids, 0 where there is no word.
         rows: for each position, the rows of its words in `ids`, -1 for none. With identifiers, a position
             belongs to its word, its piece of a name, and the joined and the dotted name that contain it.
+        spans: for each word, its first occurrence in the text.
     """
 
     ids: Int[Tensor, "b w"]
     rows: Int[Tensor, "b t n"]
+    spans: Int[Tensor, "b w 2"]
 
     @staticmethod
     def of(rows: Sequence[Row], width: int, settings: WordSettings, *, fixed: bool = False) -> WordMap:
@@ -46,15 +48,17 @@ class WordMap:
             positions[index, : len(mapped), : mapped.shape[1]] = torch.from_numpy(mapped)
         # Words of one list share no position, and each joined or dotted name has at least three.
         room = (3 * width if named else width) if fixed else None
-        return WordMap(_padded([ids for ids, _, _ in found], width=room), positions)
+        ids = _padded([ids for ids, _, _ in found], width=room)
+        spans = _padded([spans for _, _, spans in found], width=room)
+        return WordMap(ids, positions, spans.reshape(*ids.shape, 2))
 
     def first(self, count: int) -> WordMap:
         """The map of the first `count` texts."""
-        return WordMap(self.ids[:count], self.rows[:count])
+        return WordMap(self.ids[:count], self.rows[:count], self.spans[:count])
 
     def to(self, device: torch.device | str) -> WordMap:
         """Copy the map to another device."""
-        return WordMap(self.ids.to(device), self.rows.to(device))
+        return WordMap(self.ids.to(device), self.rows.to(device), self.spans.to(device))
 
 
 @dataclass(frozen=True)
