@@ -323,7 +323,7 @@ class Life:
     def is_at_home(self, entry):
         shards = self.index.manifest.shards
         segment = next(each for each in self.index.segments if each.entry is entry)
-        names = [self.index.parents.get(name, name) for name in map(segment.name_of, segment.rows.tolist())]
+        names = [self.index.parents.get(name, name) for name in segment.database.names(segment.rows.tolist())]
         return {shard_of(name, shards) for name in names} <= {entry.shard or 0}
 
     def committed(self, truth):
