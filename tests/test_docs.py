@@ -130,6 +130,7 @@ def test_the_reference_lists_every_public_module():
         "frames",
         "headers",
         "lazily",
+        "locks",
         "pages",
         "provenance",
         "recent",

@@ -11,10 +11,10 @@ import pytest
 from tests.fakes import DOCUMENTS
 from tests.faults import Disk
 
+from counterpoint import locks as lock_module
 from counterpoint.cli.main import main
 from counterpoint.errors import ArtifactError
 from counterpoint.index import Index, Manifest, build_index
-from counterpoint.index import lock as lock_module
 from counterpoint.index.changing import changing
 from counterpoint.index.lock import locked
 from counterpoint.search import Searcher

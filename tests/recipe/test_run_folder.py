@@ -1,6 +1,9 @@
 """The folder of a run: what is written down, what is refused, and that a run is taken up again."""
 
+import errno
+import fcntl
 import json
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -13,8 +16,14 @@ import counterpoint.learn.trainer
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.learn import Build, MarginMSE, RandomNegatives, Train
 from counterpoint.loading import load_model
+from counterpoint.locks import locked
 from counterpoint.recipe import DataSettings, change, describe_run, load_recipe, read_recipe_data, run_recipe
-from counterpoint.recipe.run_folder import begin_session, end_session
+from counterpoint.recipe.run_folder import LOCK, session
+
+
+def begin(*given):
+    """Begin a session that does not end, as if its process was killed."""
+    session(*given).__enter__()
 
 
 @pytest.fixture
@@ -27,7 +36,7 @@ def begun(collection, tmp_path):
     """A recipe, its data and the folder of a run that was begun."""
     recipe = declared(data=DataSettings(held_out=0))
     training_data, folder = read_recipe_data(recipe, collection), tmp_path / "run"
-    begin_session(folder, recipe, training_data, "as typed", False)
+    begin(folder, recipe, training_data, "as typed", False)
     return recipe, training_data, folder
 
 
@@ -49,8 +58,8 @@ def test_a_run_is_trained_described_and_loaded(tiny_bert_folder, collection, tmp
     assert load_recipe(folder).fingerprint() == recipe.fingerprint()
     assert load_model(folder).fingerprint() == load_model(model).fingerprint()
     found = describe_run(folder)
-    (session,) = found["provenance"]["sessions"]
-    assert session["start"] <= session["end"] and session["command"] == "a command"
+    (trained,) = found["provenance"]["sessions"]
+    assert trained["start"] <= trained["end"] and trained["command"] == "a command"
     assert found["stages"]["train"]["last"]["step"] == 4  # 16 examples, 4 a batch, one epoch
     assert set(found["stages"]["train"]["best"]) == {"step", "nDCG@10", "R@100"}
     # A run that is complete is taken up and left as it is.
@@ -81,15 +90,17 @@ def test_a_run_starts_from_another(tiny_bert_folder, collection, tmp_path):
 
 
 def test_provenance_says_what_stands_behind_a_run(begun, monkeypatch):
-    _, training_data, folder = begun
+    recipe, training_data, folder = begun
     written = json.loads((folder / "provenance.json").read_text())
     assert written["seed"] == 1 and written["training"]["fingerprint"] == training_data.training.fingerprint
-    (session,) = written["sessions"]
-    assert session["end"] is None and session["command"] == "as typed" and session["processes"] == 1
-    assert {"counterpoint", "python", "torch", "transformers", "accelerate"} <= session["versions"].keys()
-    assert session["versions"]["torch"] and session["machine"]["cores"]
-    end_session(folder)
-    assert json.loads((folder / "provenance.json").read_text())["sessions"][0]["end"]
+    (first,) = written["sessions"]
+    assert first["end"] is None and first["command"] == "as typed" and first["processes"] == 1
+    assert {"counterpoint", "python", "torch", "transformers", "accelerate"} <= first["versions"].keys()
+    assert first["versions"]["torch"] and first["machine"]["cores"]
+    with session(folder, recipe, training_data, "again", True):
+        pass
+    ends = [each["end"] for each in json.loads((folder / "provenance.json").read_text())["sessions"]]
+    assert ends[0] is None and ends[1]
 
 
 def test_the_revision_of_the_working_folder_is_noted(collection, tmp_path, monkeypatch):
@@ -106,9 +117,9 @@ def test_the_revision_of_the_working_folder_is_noted(collection, tmp_path, monke
     monkeypatch.chdir(checkout / "inside")
     recipe = declared()
     for name, expected in (("clean", revision), ("dirty", f"{revision} with changes")):
-        begin_session(tmp_path / name, recipe, read_recipe_data(recipe, collection), "", False)
-        (session,) = json.loads((tmp_path / name / "provenance.json").read_text())["sessions"]
-        assert session["working_folder"] == {"folder": str(checkout), "revision": expected}
+        begin(tmp_path / name, recipe, read_recipe_data(recipe, collection), "", False)
+        (noted,) = json.loads((tmp_path / name / "provenance.json").read_text())["sessions"]
+        assert noted["working_folder"] == {"folder": str(checkout), "revision": expected}
         (checkout / "file").write_text("2")
 
 
@@ -119,7 +130,7 @@ def test_a_folder_that_is_there_is_not_begun_again(begun):
     recipe, training_data, folder = begun
     before = (folder / "provenance.json").read_bytes()
     with pytest.raises(ArtifactError, match="already exists; continue it with --resume"):
-        begin_session(folder, recipe, training_data, "", False)
+        begin(folder, recipe, training_data, "", False)
     assert (folder / "provenance.json").read_bytes() == before
 
 
@@ -127,7 +138,7 @@ def test_another_recipe_is_not_taken_up(begun):
     _, training_data, folder = begun
     other = declared(seed=2, stages=[Train(MarginMSE(), batch=4, lr=1e-3)])
     with pytest.raises(ConfigError) as error:
-        begin_session(folder, other, training_data, "", True)
+        begin(folder, other, training_data, "", True)
     assert "seed is 1 in this run, found 2" in str(error.value)
     assert "stages.0.objective.part is 'counterpoint.learn:Contrastive'" in str(error.value)
 
@@ -135,26 +146,61 @@ def test_another_recipe_is_not_taken_up(begun):
 def test_other_data_are_not_taken_up_and_moved_data_are(begun, collection, tmp_path):
     recipe, _, folder = begun
     moved = collection.rename(tmp_path / "moved")
-    begin_session(folder, recipe, read_recipe_data(recipe, moved), "", True)
+    begin(folder, recipe, read_recipe_data(recipe, moved), "", True)
     with open(moved / "qrels" / "train.tsv", "a") as file:
         file.write("q3\td9\t1\n")
     with pytest.raises(ConfigError, match="the training data are not those of this run") as error:
-        begin_session(folder, recipe, read_recipe_data(recipe, moved), "", True)
+        begin(folder, recipe, read_recipe_data(recipe, moved), "", True)
     assert "sha256" in str(error.value)
 
 
 def test_nothing_to_take_up(begun, tmp_path):
     recipe, training_data, folder = begun
     with pytest.raises(ArtifactError, match="no run to resume"):
-        begin_session(tmp_path / "nowhere", recipe, training_data, "", True)
+        begin(tmp_path / "nowhere", recipe, training_data, "", True)
     (folder / "provenance.json").write_text("{")
     with pytest.raises(ArtifactError, match="not valid JSON"):
-        begin_session(folder, recipe, training_data, "", True)
+        begin(folder, recipe, training_data, "", True)
     (folder / "provenance.json").unlink()
     with pytest.raises(ArtifactError, match="incomplete"):
-        begin_session(folder, recipe, training_data, "", True)
+        begin(folder, recipe, training_data, "", True)
     with pytest.raises(ArtifactError, match="no model yet"):
         load_model(folder)
+
+
+def test_a_folder_in_which_another_process_trains(begun, monkeypatch):
+    recipe, training_data, folder = begun
+    before = (folder / "provenance.json").read_bytes()
+    with locked(folder / LOCK, "held by the other process"):
+        with pytest.raises(ArtifactError, match="another process is training in this folder; wait"):
+            run_recipe(recipe, training_data, folder, resume=True)
+        assert (folder / "provenance.json").read_bytes() == before
+    monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(lambda job: None))
+    run_recipe(recipe, training_data, folder, resume=True)  # it has ended
+
+
+def test_a_new_run_is_locked_while_it_trains(begun, tmp_path, monkeypatch):
+    recipe, training_data, _ = begun
+
+    def another(job):
+        with pytest.raises(ArtifactError, match="another process is training"):
+            begin(job.folder, recipe, training_data, "", True)
+
+    monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(another))
+    run_recipe(recipe, training_data, tmp_path / "new")
+
+
+def test_a_disk_without_locks_is_trained_on(begun, tmp_path, monkeypatch, caplog):
+    recipe, training_data, _ = begun
+
+    def flock(descriptor, how):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(counterpoint.learn.trainer, "train", trainer(lambda job: None))
+    run_recipe(recipe, training_data, tmp_path / "new")
+    (trained,) = json.loads((tmp_path / "new" / "provenance.json").read_text())["sessions"]
+    assert trained["end"] and "has no locks (Function not implemented)" in caplog.text
 
 
 def test_faults_are_found_before_a_folder_is_made(collection, tmp_path):

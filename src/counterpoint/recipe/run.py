@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 from counterpoint.errors import ConfigError
@@ -10,7 +11,7 @@ from counterpoint.learn.start import Start
 from counterpoint.recipe.check import check, check_data
 from counterpoint.recipe.recipe import Recipe
 from counterpoint.recipe.recipe_data import RecipeData, read_recipe_data
-from counterpoint.recipe.run_folder import begin_session, end_session, is_first_process, leave_no_trace
+from counterpoint.recipe.run_folder import is_first_process, session
 from counterpoint.recipe.source import load_recipe
 
 __all__ = ["run_recipe", "train"]
@@ -42,7 +43,8 @@ def run_recipe(
 
     Raises:
         ConfigError: listing every fault of the recipe, or every difference from the run's recipe.
-        ArtifactError: the folder exists and `resume` is false, or it is not a run, or cannot be written.
+        ArtifactError: the folder exists and `resume` is false, or it is not a run, or cannot be written, or
+            another process trains in it.
         DataError, MissingExtraError: as `counterpoint.learn.train`.
     """
     from counterpoint.learn.trainer import train as train_job
@@ -51,31 +53,23 @@ def run_recipe(
     faults = [*check(recipe), *check_data(recipe, training_data.training)]
     if faults:
         raise ConfigError(*faults)
-    if is_first_process():
-        begin_session(folder, recipe, training_data, command, resume)
-    own = recipe.copy()
-    job = Job(
-        model=own.declared_model(),
-        stages=own.stages,
-        data=training_data.training,
-        folder=folder,
-        scorer=own.scorer,
-        development=training_data.development,
-        measures=own.measures,
-        depth=own.data.depth,
-        seed=own.seed,
-        start=None if own.start is None else Start.find(own.start, own.start_names),
-        memory=memory,
-    )
-    try:
-        model = train_job(job, resume=resume, reporter=reporter)
-    except Exception:  # of ours, or of a class of the user
-        if is_first_process() and not resume:
-            leave_no_trace(folder)
-        raise
-    if is_first_process():
-        end_session(folder)
-    return model
+    recorded = session(folder, recipe, training_data, command, resume)
+    with recorded if is_first_process() else nullcontext():
+        own = recipe.copy()
+        job = Job(
+            model=own.declared_model(),
+            stages=own.stages,
+            data=training_data.training,
+            folder=folder,
+            scorer=own.scorer,
+            development=training_data.development,
+            measures=own.measures,
+            depth=own.data.depth,
+            seed=own.seed,
+            start=None if own.start is None else Start.find(own.start, own.start_names),
+            memory=memory,
+        )
+        return train_job(job, resume=resume, reporter=reporter)
 
 
 def train(

@@ -6,6 +6,7 @@ metrics.jsonl      one line per logged step
 checkpoints/       the state to resume from
 model/             the trained model, once the last stage has ended
 start.json         the model before the first step, and the weights taken from another run
+.lock              locked while a process trains here
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,25 +28,20 @@ from counterpoint.folders import remove_made
 from counterpoint.headers import Header
 from counterpoint.learn.checkpoint import latest_place
 from counterpoint.learn.start import START_FILE, Start
+from counterpoint.locks import locked
 from counterpoint.provenance import provenance, revision_of
 from counterpoint.recipe.recipe import Recipe, differences
 from counterpoint.recipe.recipe_data import RecipeData
 from counterpoint.recipe.source import RECIPE_FILE
 from counterpoint.typed import shown
 
-__all__ = [
-    "begin_session",
-    "check_folder",
-    "describe_run",
-    "end_session",
-    "is_first_process",
-    "leave_no_trace",
-]
+__all__ = ["check_folder", "describe_run", "is_first_process", "session"]
 
 FORMAT = 1
 HEADER = Header("run", (FORMAT,), "the run's folder is incomplete; start another run")
 PROVENANCE = "provenance.json"
 METRICS = "metrics.jsonl"
+LOCK = ".lock"
 NOT_VALUES = ("stage", "number", "warning")
 """Keys of a log line other than numbers by name."""
 PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "numpy", "datasets")
@@ -81,16 +78,38 @@ def check_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
     )
 
 
-def begin_session(
+@contextmanager
+def session(
     folder: Path, recipe: Recipe, training_data: RecipeData, command: str, resume: bool
-) -> None:
-    """Create the folder of a new run, or check that a run can be resumed and record the new session.
+) -> Iterator[None]:
+    """Create the folder of a new run, or check that a run can be resumed; record the session of the block.
+
+    The folder is locked for the block. Where the file system has no locks, it is not.
 
     Raises:
-        ArtifactError: the folder exists and `resume` is false, or it is not a run, or cannot be written.
+        ArtifactError: the folder exists and `resume` is false, or it is not a run, or cannot be written, or
+            another process trains in it.
         ConfigError: recipe or data differ from the run's. The message lists every difference.
     """
     check_folder(folder, recipe, resume)
+    if not resume:
+        with writing(folder):
+            folder.mkdir(parents=True)
+    with locked(folder / LOCK, "another process is training in this folder; wait for it to end"):
+        try:
+            _begin(folder, recipe, training_data, command, resume)
+            yield
+        except Exception:  # of ours, or of a class of the user
+            if not resume:
+                _leave_no_trace(folder)
+            raise
+        document = HEADER.read(folder / PROVENANCE)
+        document["sessions"][-1]["end"] = datetime.now(UTC).isoformat(timespec="seconds")
+        _write(folder, document)
+
+
+def _begin(folder: Path, recipe: Recipe, training_data: RecipeData, command: str, resume: bool) -> None:
+    """Record a new session."""
     data = training_data.to_dict()
     start = None if recipe.start is None else Start.find(recipe.start).to_dict()
     if resume:
@@ -102,24 +121,15 @@ def begin_session(
     else:
         document = {"format": FORMAT, "recipe": recipe.fingerprint(), "seed": recipe.seed, **data}
         document |= {"start": start, "sessions": []}
-        with writing(folder):
-            folder.mkdir(parents=True)
         write_atomically(folder / RECIPE_FILE, lambda path: path.write_text(recipe.to_toml(), "utf-8"))
-    session = provenance(command, PACKAGES)
-    session |= {
-        "start": session.pop("date"),
+    started = provenance(command, PACKAGES)
+    started |= {
+        "start": started.pop("date"),
         "end": None,
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
         "working_folder": _checkout_of(Path.cwd()),
     }
-    document["sessions"].append(session)
-    _write(folder, document)
-
-
-def end_session(folder: Path) -> None:
-    """Record the end of the latest session."""
-    document = HEADER.read(folder / PROVENANCE)
-    document["sessions"][-1]["end"] = datetime.now(UTC).isoformat(timespec="seconds")
+    document["sessions"].append(started)
     _write(folder, document)
 
 
@@ -144,13 +154,13 @@ def describe_run(folder: Path) -> dict[str, Any]:
     }
 
 
-def leave_no_trace(folder: Path) -> None:
+def _leave_no_trace(folder: Path) -> None:
     """Remove the folder of a run that ended before it learnt anything, so that it can be started again."""
     log = folder / METRICS
     learnt = log.exists() and '"loss"' in log.read_text(encoding="utf-8")
     if not learnt and not any((folder / name).exists() for name in ("checkpoints", "model")):
         remove_made(folder / "tensorboard", ("events.out.tfevents.*",))
-        remove_made(folder, (RECIPE_FILE, PROVENANCE, START_FILE, METRICS))
+        remove_made(folder, (RECIPE_FILE, PROVENANCE, START_FILE, METRICS, LOCK))
 
 
 def _results(log: Iterable[dict[str, Any]], measures: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, final
 
-from filelock import FileLock, Timeout
-
 from counterpoint.errors import ArtifactError
 from counterpoint.escapes import json_text
 from counterpoint.files import write_atomically, writing
 from counterpoint.folders import remove_made
 from counterpoint.headers import Header
+from counterpoint.locks import locked
 from counterpoint.search import Run
 
 __all__ = ["Store"]
@@ -46,18 +45,8 @@ class Store:
             raise ArtifactError(
                 f"holds something that is not a sweep ({foreign[0]!r}); choose a new folder", path=self.folder
             )
-        lock = FileLock(self.folder / LOCK, blocking=False)
-        with writing(self.folder):
-            try:
-                lock.acquire()
-            except Timeout as error:
-                raise ArtifactError(
-                    "another process is sweeping into this folder; wait for it to end", path=self.folder
-                ) from error
-        try:
+        with locked(self.folder / LOCK, "another process is sweeping into this folder; wait for it to end"):
             yield
-        finally:
-            lock.release()  # keep the empty file: after deletion, two processes could hold different locks
 
     # -- paths -----------------------------------------------------------------------------------------
 
