@@ -25,6 +25,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 import pytest
 import torch
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
@@ -32,6 +33,10 @@ torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 # Shapes are types, and are checked wherever tests run. (beartype cannot check methods that return `Self`, so
 # this names the modules where the shapes are.)
 install_import_hook(["counterpoint.encode", "counterpoint.vectors"], "beartype.beartype")
+
+# Tests are not timed: next to other work, an example takes several times as long.
+settings.register_profile("untimed", settings.default, deadline=None)
+settings.load_profile("untimed")
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = REPOSITORY.parent / "shared"

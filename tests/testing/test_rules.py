@@ -209,7 +209,8 @@ class WrongCodec(Codec):
     def decode(self, arrays, dim):
         if self.fault == "infinity":
             return arrays[self.name].view(np.float32) / np.float32(2)
-        return -arrays[self.name] if self.fault == "sign" else np.asarray(arrays[self.name])
+        factor = {"sign": -1, "half": 0.5}.get(self.fault, 1)
+        return np.float32(factor) * np.asarray(arrays[self.name])
 
 
 class WrongInt8(Integral):
@@ -259,6 +260,7 @@ def test_a_name_of_another_file_is_refused():
         ("layout", "writes_what_its_layout_says"),
         ("rows", "codes_each_row_by_itself"),
         ("sign", "keeps_directions"),
+        ("half", "codes_decoded_rows_as_they_were"),
         ("infinity", "never_keeps_infinity"),
     ],
 )
