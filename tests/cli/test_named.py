@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoint.cli.named import named_indexes
+from counterpoint.cli.named import named, named_indexes
 from counterpoint.errors import ConfigError
 
 
@@ -19,6 +19,11 @@ def test_names_come_from_folders_and_addresses(tmp_path, monkeypatch):
         "w=http://localhost:8000/wiki": ("w", "http://localhost:8000/wiki"),
     }
     assert named_indexes(list(given)) == dict(given.values())
+
+
+@pytest.mark.parametrize("place", ["a.trec", "=a.trec", "runs/seed=1.trec", "http://localhost:8000/w?x=y"])
+def test_a_place_without_a_name_stays_whole(place):
+    assert named(place) == (None, place)
 
 
 def test_two_of_one_name_are_refused():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from counterpoint.cli.judgements import Judged, judgements_of
+from counterpoint.cli.named import named, run_name
 from counterpoint.errors import ConfigError
 
 __all__ = ["Group", "each", "groups_of"]
@@ -27,7 +28,7 @@ class Group:
 
 def groups_of(what: Sequence[str], splits: list[str] | None) -> list[Group]:
     """Group the words of a command line: a run belongs to the last collection before it."""
-    sources = [(at, *_named(word)) for at, word in enumerate(what) if not _is_run(_named(word)[1])]
+    sources = [(at, *named(word)) for at, word in enumerate(what) if not _is_run(named(word)[1])]
     if not sources or sources[0][0] != 0:
         raise ConfigError(f"name a collection or a qrels file before its runs; {what[0]!r} is a run")
     ends = [at for at, _, _ in sources[1:]] + [len(what)]
@@ -37,8 +38,8 @@ def groups_of(what: Sequence[str], splits: list[str] | None) -> list[Group]:
         group = Group(name or _short(source), judgements_of(source, split))
         if any(group.name == other.name for other in groups):
             raise ConfigError(f"two collections are called {group.name!r}; name them: NAME={source}")
-        for label, path in map(_named, what[at + 1 : end]):
-            system = label or Path(path).name.split(".")[0]
+        for label, path in map(named, what[at + 1 : end]):
+            system = label or run_name(path)
             if label is None and system in group.runs:
                 raise ConfigError(f"two runs on {group.name} are called {system!r}; name them: NAME={path}")
             if Path(path) in group.runs.setdefault(system, []):
@@ -46,14 +47,6 @@ def groups_of(what: Sequence[str], splits: list[str] | None) -> list[Group]:
             group.runs[system].append(Path(path))
         groups.append(group)
     return groups
-
-
-def _named(word: str) -> tuple[str | None, str]:
-    """Split `NAME=…` at the equals sign, unless the whole word is an existing path."""
-    name, equals, rest = word.partition("=")
-    if not equals or not name or "/" in name or Path(word).exists():
-        return None, word
-    return name, rest
 
 
 def _is_run(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Indexes on a command line, each with the name under which it is served."""
+"""Indexes and runs on a command line, each with a name: `NAME=PLACE`, or one made of the place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ from urllib.parse import urlsplit
 from counterpoint.errors import ConfigError
 from counterpoint.library.remote import is_address
 
-__all__ = ["named_indexes"]
+__all__ = ["named", "named_indexes", "run_name"]
+
+
+def named(word: str) -> tuple[str | None, str]:
+    """Split `NAME=PLACE` at the equals sign, unless the whole word is an existing path or an address."""
+    name, equals, place = word.partition("=")
+    if not equals or not name or "/" in name or Path(word).exists():
+        return None, word
+    return name, place
+
+
+def run_name(path: str) -> str:
+    """The name of a run that was given none: its file's, up to the first full stop."""
+    return Path(path).name.split(".")[0]
 
 
 def named_indexes(given: list[str]) -> dict[str, str]:
@@ -19,9 +32,8 @@ def named_indexes(given: list[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for text in given:
-        name, equals, place = text.partition("=")
-        if not equals or is_address(text) or Path(text).exists():
-            name, place = _name_of(text), text
+        name, place = named(text)
+        name = name or _name_of(place)
         if name in found:
             raise ConfigError(f"two indexes are named {name!r}; write NAME=INDEX for one of them")
         found[name] = place

@@ -11,6 +11,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import Judged, judgements_of
+from counterpoint.cli.named import named, run_name
 from counterpoint.cli.options import BackendName, ModelName, Split, cutoffs_of
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
@@ -102,9 +103,8 @@ def _named_runs(given: Sequence[str]) -> dict[str, Run]:
 
     runs: dict[str, Run] = {}
     for word in given:
-        name, equals, path = word.partition("=")
-        if not equals or not name or Path(word).exists():
-            name, path = Path(word).name.split(".")[0], word
+        name, path = named(word)
+        name = name or run_name(path)
         if name in runs:
             raise ConfigError(f"two runs are called {name!r}; name them: NAME={path}")
         runs[name] = Run.read(path)
@@ -115,8 +115,8 @@ def _search(library: OpenIndex, parts: str | None, judged: Judged, depth: int) -
     from counterpoint.library import SearchOptions
     from counterpoint.search import LEXICAL
 
-    queries = judged.whole("--index").queries(judged.split)
     with library as opened:
+        queries = judged.whole("--index").queries(judged.split)
         has = [*([LEXICAL] if opened.index.lexical is not None else []), *opened.index.layouts]
         wanted = has if parts is None else parts.replace(",", " ").split()
         workflow = LEXICAL if wanted == [LEXICAL] else "hybrid"

@@ -38,20 +38,20 @@ def write_sketch(folder: Path, name: str, layout: SetLayout, documents: int) -> 
     """Write the one-bit codes of a pooled set's vectors; none if a scale is too large for a float16."""
     rows, turn = Rows(CheckedFolder(folder), name, layout, documents), rotation(layout.dim)
     kinds = CODEC.layout(layout.dim)
-    signs = NpyWriter(folder / f"{name}.signs.npy", *kinds["values"])
-    factors = NpyWriter(folder / f"{name}.sign_scales.npy", *kinds["scales"])
-    for start in range(0, documents, CHUNK):
-        with np.errstate(over="ignore"):
-            made = CODEC.packed(rows.values(slice(start, min(start + CHUNK, documents))) @ turn)
-        if not np.isfinite(made["scales"]).all():
-            for writer in (signs, factors):
-                writer.abandon()
-                writer.path.unlink()
-            return
-        signs.append(made["values"])
-        factors.append(made["scales"])
-    signs.close()
-    factors.close()
+    with (
+        NpyWriter(folder / f"{name}.signs.npy", *kinds["values"]) as signs,
+        NpyWriter(folder / f"{name}.sign_scales.npy", *kinds["scales"]) as factors,
+    ):
+        for start in range(0, documents, CHUNK):
+            with np.errstate(over="ignore"):
+                made = CODEC.packed(rows.values(slice(start, min(start + CHUNK, documents))) @ turn)
+            if not np.isfinite(made["scales"]).all():
+                for writer in (signs, factors):
+                    writer.abandon()
+                    writer.path.unlink()
+                return
+            signs.append(made["values"])
+            factors.append(made["scales"])
 
 
 @final

@@ -10,6 +10,7 @@ rows the kernels of exact matching read, and from as many documents as a sketch.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import final
 
@@ -39,19 +40,18 @@ def write_sorted(folder: Path, name: str, layout: SetLayout, documents: int) -> 
     if not rows.factored:
         return
     order, kinds = open_npy(folder / f"{name}.postings.npy"), CODECS[layout.codec].layout(layout.dim)
-    made = {
-        key: NpyWriter(folder / f"{name}.{key}.npy", *of)
-        for key, of in zip(sorted_kinds(layout), [*kinds.values(), (np.uint32, ())], strict=True)
-    }
     step = max(1, CHUNK // max(1, layout.dim))
-    for at in range(0, len(order), step):
-        some = order[at : at + step].astype(np.int64)
-        for key, array in rows.stored(some).items():
-            made[f"sorted_{key}"].append(array)
-        owners = np.searchsorted(rows.offsets, some, side="right") - 1
-        made["sorted_documents"].append(owners.astype(np.uint32))
-    for writer in made.values():
-        writer.close()
+    with ExitStack() as files:
+        made = {
+            key: files.enter_context(NpyWriter(folder / f"{name}.{key}.npy", *of))
+            for key, of in zip(sorted_kinds(layout), [*kinds.values(), (np.uint32, ())], strict=True)
+        }
+        for at in range(0, len(order), step):
+            some = order[at : at + step].astype(np.int64)
+            for key, array in rows.stored(some).items():
+                made[f"sorted_{key}"].append(array)
+            owners = np.searchsorted(rows.offsets, some, side="right") - 1
+            made["sorted_documents"].append(owners.astype(np.uint32))
 
 
 @final
