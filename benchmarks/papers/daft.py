@@ -17,7 +17,9 @@ With `--json` every row is saved as soon as it has been measured; `show` prints 
 same command together, so seeds may be trained apart.
 """
 
+import argparse
 import json
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -40,6 +42,7 @@ from counterpoint.data import open_collection
 from counterpoint.encode import EncodeOptions
 from counterpoint.loading import load_model
 
+ONLY = "rows, by regular expressions that match a part of their names"
 PAIRS = {"collapse": COLLAPSE_PAIRS, "layers": LAYER_PAIRS}  # those of the grid follow from its rows
 
 
@@ -137,11 +140,18 @@ def recipes_of(arguments):
         rows = grid_rows(arguments.documents, arguments.seeds, arguments.steps, arguments.align)
     else:
         rows = {"collapse": collapse_rows, "layers": layer_rows}[arguments.what](arguments.seeds)
-    chosen = {key: one for key, one in rows.items() if any(part in one.name for part in arguments.only)}
+    chosen = {key: one for key, one in rows.items() if any(only.search(one.name) for only in arguments.only)}
     if not chosen:
         names = "\n".join(one.name for one in rows.values())
-        sys.exit(f"no row's name has any of {arguments.only}; there are\n{names}")
+        sys.exit(f"no row's name has any of {[one.pattern for one in arguments.only]}; there are\n{names}")
     return chosen
+
+
+def pattern(text):
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression ({error})") from None
 
 
 def parsed():
@@ -152,7 +162,7 @@ def parsed():
         command.add_argument("data", type=Path)
         command.add_argument("-o", "--output", type=Path, required=True)
         command.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each above 1")
-        command.add_argument("--only", nargs="*", default=[""], help="rows, by a part of their names")
+        command.add_argument("--only", nargs="*", type=pattern, default=[re.compile("")], help=ONLY)
         command.add_argument("--seeds", type=int, nargs="+", default=seeds)
         command.add_argument("--json", type=Path, help="save what was measured")
     grid, layers = commands.choices["grid"], commands.choices["layers"]
