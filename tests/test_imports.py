@@ -91,3 +91,26 @@ def test_each_exception_is_needed():
         for source, target in EXCEPTIONS - {kept}:
             graph[source].remove(target)
         assert circles(graph), f"{kept} closes no circle"
+
+
+def names_of(name: str) -> tuple[set[str], set[str]]:
+    """What a file defines, and what its `__all__` has."""
+    defined, listed = set(), set()
+    for node in ast.parse(FILES[name].read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            if isinstance(target, ast.Name):
+                defined.add(target.id)
+                if target.id == "__all__":
+                    listed = set(ast.literal_eval(node.value))
+    return defined, listed
+
+
+def test_what_another_file_imports_is_in_all():
+    names = {name: names_of(name) for name in FILES}
+    used = {(source, what) for name in FILES for source, what, _ in imported(name) if source in FILES}
+    missing = {(source, what) for source, what in used if what in names[source][0] - names[source][1]}
+    assert len(used) > 1000, "imports were not read; the test tests nothing"
+    assert not missing

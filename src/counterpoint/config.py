@@ -20,6 +20,9 @@ from counterpoint.errors import ArtifactError, ConfigError, CounterpointError
 from counterpoint.suggestion import suggestion
 
 __all__ = [
+    "NONE",
+    "PARTS",
+    "RECIPE_MODULE",
     "Declared",
     "Setting",
     "class_named",

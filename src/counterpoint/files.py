@@ -25,8 +25,8 @@ __all__ = [
     "sync_all",
     "sync_file",
     "sync_folder",
-    "temporary_next_to",
     "temporaries_of",
+    "temporary_next_to",
     "write_atomically",
     "writing",
 ]

@@ -13,7 +13,7 @@ from counterpoint.data.trec import write_qrels
 from counterpoint.folders import FolderKind, publish_folder
 from counterpoint.types import Document
 
-__all__ = ["BEIR", "write_beir", "write_colbert", "write_documents", "write_queries"]
+__all__ = ["BEIR", "DocumentLayout", "write_beir", "write_colbert", "write_documents", "write_queries"]
 
 BEIR = FolderKind("corpus.jsonl", ("queries.jsonl", "qrels/*.tsv"))
 COLBERT = FolderKind("collection.tsv", ("document-ids.tsv", "queries.tsv", "query-ids.tsv"))

@@ -9,7 +9,7 @@ from typing import Any, final
 from counterpoint.errors import DataError
 from counterpoint.types import Document
 
-__all__ = ["TEXTS", "Columns", "Fields", "chosen", "flat", "listed"]
+__all__ = ["IDS", "TEXTS", "TITLES", "Columns", "Fields", "chosen", "flat", "listed"]
 
 IDS = ("id", "_id", "docid", "doc_id", "document_id", "pid", "uid", "uuid")
 TITLES = ("title", "headline", "heading", "subject", "name")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Literal, NamedTuple
 
-__all__ = ["Begins", "Sentence", "count_words", "sentences", "word_starts", "UNSPACED_LETTER"]
+__all__ = ["UNSPACED_LETTER", "Begins", "Sentence", "count_words", "sentences", "word_starts"]
 
 Begins = Literal["sentence", "paragraph", "section"]
 

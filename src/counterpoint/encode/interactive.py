@@ -24,7 +24,7 @@ from counterpoint.part import Part
 if TYPE_CHECKING:
     from counterpoint.search import Run
 
-__all__ = ["InteractiveEncoder", "Pairs"]
+__all__ = ["InteractiveEncoder", "PairRow", "Pairs"]
 
 
 @dataclass(frozen=True)

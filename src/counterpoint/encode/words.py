@@ -25,6 +25,7 @@ __all__ = [
     "Stem",
     "WordSettings",
     "is_punctuation",
+    "number_words",
     "repair",
     "split_words",
     "stem",

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 if TYPE_CHECKING:
     from counterpoint.index.kernel_names import Kernels
 
-__all__ = ["EVERY", "Among", "Peaks", "best_among", "best_of"]
+__all__ = ["EVERY", "GROUP", "Among", "Peaks", "best_among", "best_of"]
 
 
 @final

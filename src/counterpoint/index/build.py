@@ -52,7 +52,7 @@ LARGE = 10**5  # with more vectors than this, kernels are compiled at the end of
 Elsewhere = Callable[[TextModel], AbstractContextManager[BatchEncoders]]
 """Starts what encodes the batches of a build with a model."""
 
-__all__ = ["Elsewhere", "build_index", "keep_search", "kept_text", "remove_index"]
+__all__ = ["Elsewhere", "build_index", "keep_search", "kept_count", "kept_text", "remove_index"]
 
 
 def build_index(

@@ -26,7 +26,7 @@ from counterpoint.errors import ArtifactError
 from counterpoint.index.manifest import FileEntry
 from counterpoint.index.npy import as_array
 
-__all__ = ["BLOCKS", "REMEDY", "CheckedArray", "CheckedFile", "CheckedFolder", "write_blocks"]
+__all__ = ["BLOCKS", "DAMAGED", "REMEDY", "CheckedArray", "CheckedFile", "CheckedFolder", "write_blocks"]
 
 BLOCKS = "blocks.npy"
 BLOCK = 2**16  # bytes; about what the kernel reads ahead for one page anyway

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PURPOSES",
-    "disk_usage",
     "auto_text",
     "built_text",
     "changed_text",
     "counted_text",
     "cut_text",
+    "disk_usage",
     "drift_texts",
     "fit_text",
     "queries_text",

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
     from counterpoint.index.codec_names import CodecName
     from counterpoint.index.layout import SetLayout
 
-__all__ = ["FileEntry", "Manifest", "OtherVersion", "SegmentEntry", "checksum_of", "home_of", "write_bytes"]
+__all__ = [
+    "COPY",
+    "NAME",
+    "SHARDS",
+    "FileEntry",
+    "Manifest",
+    "OtherVersion",
+    "SegmentEntry",
+    "checksum_of",
+    "home_of",
+    "write_bytes",
+]
 
 NAME = "manifest.json"
 COPY = "manifest.copy.json"

@@ -43,7 +43,7 @@ from counterpoint.index.store import VectorWriter
 from counterpoint.index.where import FieldType
 from counterpoint.types import Document, Ragged
 
-__all__ = ["Segment", "SegmentWriter"]
+__all__ = ["ORDER", "Segment", "SegmentWriter"]
 
 SCHEMA = """
 CREATE TABLE documents (

@@ -20,7 +20,7 @@ from counterpoint.index.rows import Rows, opened_rows
 from counterpoint.index.store import Asked, BestRows, VectorStore
 from counterpoint.types import Ragged, rows_of_sets
 
-__all__ = ["RowsStore", "merged_counts", "split_by_segment", "without_counts"]
+__all__ = ["BLOCK", "RowsStore", "merged_counts", "split_by_segment", "without_counts"]
 
 BLOCK = 2**22  # bytes of decoded vectors held at a time; fits a CPU cache
 

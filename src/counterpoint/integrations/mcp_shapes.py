@@ -13,19 +13,19 @@ except ImportError as error:
     raise MissingExtraError("a server for language models", package="mcp", extra="mcp") from error
 
 __all__ = [
-    "K",
     "MOST",
     "Explained",
     "Found",
     "FoundHit",
     "Id",
+    "K",
     "Name",
     "Offset",
     "QueryText",
     "Stretch",
     "Where",
-    "WorkflowName",
     "WordScore",
+    "WorkflowName",
 ]
 
 MOST = 50  # documents of an answer

@@ -28,7 +28,7 @@ from counterpoint.part import Part
 from counterpoint.types import Side
 from counterpoint.vectors import Representation, Vectors
 
-__all__ = ["EncodedBatch", "Encoding", "PairEncoding", "TextEncoding"]
+__all__ = ["Alter", "EncodedBatch", "Encoding", "PairEncoding", "TextEncoding"]
 
 Input = TypeVar("Input")
 Kind = TypeVar("Kind", bound=str)

@@ -13,7 +13,15 @@ from torch.optim import AdamW
 from counterpoint.errors import ConfigError
 from counterpoint.learn.stages import Train
 
-__all__ = ["choose_parameters", "make_optimiser", "named_parameters", "rate_at", "take_turns"]
+__all__ = [
+    "choose_parameters",
+    "make_optimiser",
+    "named_parameters",
+    "rate_at",
+    "restore_state",
+    "state_of",
+    "take_turns",
+]
 
 
 def named_parameters(roots: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:

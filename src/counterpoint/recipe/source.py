@@ -19,7 +19,7 @@ from counterpoint.shipped import shipped_recipes
 from counterpoint.suggestion import suggestion
 from counterpoint.typed import MISFIT, fitted, shown
 
-__all__ = ["load_recipe", "parts_to_install", "variants_of"]
+__all__ = ["RECIPE_FILE", "load_recipe", "parts_to_install", "variants_of"]
 
 RECIPE_FILE = "recipe.toml"
 

@@ -10,6 +10,7 @@ from counterpoint.library.options import SearchOptions
 
 __all__ = [
     "AddBody",
+    "Asked",
     "DeleteBody",
     "EmbeddingsBody",
     "EncodeBody",

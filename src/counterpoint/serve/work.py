@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from counterpoint.serve.problems import Problem
 
-__all__ = ["Together", "Threads"]
+__all__ = ["Threads", "Together"]
 
 Result = TypeVar("Result")
 BUSY = {"retry-after": "1"}

@@ -16,7 +16,7 @@ from counterpoint.headers import Header
 from counterpoint.locks import locked
 from counterpoint.search import Run
 
-__all__ = ["Store"]
+__all__ = ["GRID", "Store"]
 
 GRID = "sweep.toml"
 LOCK = ".lock"

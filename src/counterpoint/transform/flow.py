@@ -20,7 +20,7 @@ from counterpoint.transform.sample import sample_rows
 from counterpoint.transform.transform import FittedTransform, Rows
 from counterpoint.vectors import Vectors
 
-__all__ = ["Flow", "FlowBits", "FlowTraining"]
+__all__ = ["HELD_OUT", "MOST_HELD_OUT", "Flow", "FlowBits", "FlowTraining"]
 
 BLOCK = 2048
 """Rows mapped at a time. The intermediate values of more do not fit in a core's cache."""

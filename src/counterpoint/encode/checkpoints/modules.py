@@ -18,7 +18,7 @@ from counterpoint.encode.weights import inside, read_json
 from counterpoint.errors import ArtifactError
 from counterpoint.types import Side
 
-__all__ = ["A_TEXT", "TRIAL", "PublishedModel", "Module"]
+__all__ = ["A_TEXT", "TRIAL", "Module", "PublishedModel"]
 
 A_TEXT = "a ☃"  # with a sign that a small vocabulary lacks
 TRIAL = EncodeOptions(device="cpu", precision="fp32")

@@ -20,6 +20,7 @@ __all__ = [
     "read_distillation_folder",
     "read_id_triples",
     "read_n_way",
+    "triples",
     "write_n_way",
 ]
 
