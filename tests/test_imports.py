@@ -95,16 +95,16 @@ def test_each_exception_is_needed():
 
 def names_of(name: str) -> tuple[set[str], set[str]]:
     """What a file defines, and what its `__all__` has."""
-    defined, listed = set(), set()
+    defined: set[str] = set()
+    listed: set[str] = set()
     for node in ast.parse(FILES[name].read_text()).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            defined.add(node.name)
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        for target in targets:
-            if isinstance(target, ast.Name):
-                defined.add(target.id)
-                if target.id == "__all__":
-                    listed = set(ast.literal_eval(node.value))
+        match node:
+            case ast.FunctionDef(name=known) | ast.ClassDef(name=known):
+                defined.add(known)
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                listed = set(ast.literal_eval(value))
+            case ast.Assign(targets=[ast.Name(id=known)]) | ast.AnnAssign(target=ast.Name(id=known)):
+                defined.add(known)
     return defined, listed
 
 
