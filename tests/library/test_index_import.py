@@ -22,11 +22,14 @@ import counterpoint as cp
 from counterpoint.encode import DualEncoder, Encoder, Gate, Linear, Transformer, WholeWords
 from counterpoint.errors import ArtifactError, ConfigError, DataError
 from counterpoint.index import IndexSettings, LexicalSettings, keep_search, vector_shards
+from counterpoint.index.codec import CODECS, Bits
 from counterpoint.model import Model
 from counterpoint.transform import Normalise
 from counterpoint.types import Document
 
 __all__ = ["made"]
+
+WHOLE = [name for name, codec in CODECS.items() if not isinstance(codec, Bits)]
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def exported(notes, folder, **options):
 # -- the same index ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("codec", ["float32", "float16", "int8", "int4"])
+@pytest.mark.parametrize("codec", WHOLE)
 @pytest.mark.parametrize("model", MODELS)
 def test_with_vectors_every_file_is_the_same_and_nothing_is_encoded(tmp_path, monkeypatch, model, codec):
     monkeypatch.setattr(vector_shards, "BYTES", 2**16)
