@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoint.cli.named import named, named_indexes
+from counterpoint.cli.named import index_name, named, named_places
 from counterpoint.errors import ConfigError
 
 
@@ -18,7 +18,7 @@ def test_names_come_from_folders_and_addresses(tmp_path, monkeypatch):
         "https://localhost:8000": ("localhost:8000", "https://localhost:8000"),
         "w=http://localhost:8000/wiki": ("w", "http://localhost:8000/wiki"),
     }
-    assert named_indexes(list(given)) == dict(given.values())
+    assert named_places(list(given), index_name, "indexes") == dict(given.values())
 
 
 @pytest.mark.parametrize("place", ["a.trec", "=a.trec", "runs/seed=1.trec", "http://localhost:8000/w?x=y"])
@@ -27,5 +27,5 @@ def test_a_place_without_a_name_stays_whole(place):
 
 
 def test_two_of_one_name_are_refused():
-    with pytest.raises(ConfigError, match="two indexes are named 'notes'; write NAME=INDEX"):
-        named_indexes(["a/notes", "b/notes"])
+    with pytest.raises(ConfigError, match="two indexes are called 'notes'; name them: NAME=b/notes"):
+        named_places(["a/notes", "b/notes"], index_name, "indexes")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from counterpoint.cli.console import note
-from counterpoint.cli.named import named_indexes
+from counterpoint.cli.named import index_name, named_places
 
 __all__ = ["mcp"]
 
@@ -34,7 +34,7 @@ def mcp(
     from counterpoint.library import open_index
 
     with ExitStack() as stack:
-        places = named_indexes(indexes)
+        places = named_places(indexes, index_name, "indexes")
         opened = {name: stack.enter_context(open_index(place)) for name, place in places.items()}
         server = mcp_server(opened)
         note(f"serving {', '.join(opened)} over MCP to the program that started this (Ctrl-C to stop)")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from counterpoint.errors import ConfigError
 from counterpoint.library.remote import is_address
 
-__all__ = ["named", "named_indexes", "run_name"]
+__all__ = ["index_name", "named", "named_places", "run_name"]
 
 
 def named(word: str) -> tuple[str | None, str]:
@@ -24,23 +25,23 @@ def run_name(path: str) -> str:
     return Path(path).name.split(".")[0]
 
 
-def named_indexes(given: list[str]) -> dict[str, str]:
-    """Folders and addresses by name: NAME of NAME=INDEX, or else that of the folder, or of the index served.
+def named_places(given: Sequence[str], name_of: Callable[[str], str], what: str) -> dict[str, str]:
+    """Places by name: NAME of `NAME=PLACE`, else `name_of` the place; `what` they are, in the error.
 
     Raises:
         ConfigError: two have the same name.
     """
     found: dict[str, str] = {}
-    for text in given:
-        name, place = named(text)
-        name = name or _name_of(place)
+    for name, place in map(named, given):
+        name = name or name_of(place)
         if name in found:
-            raise ConfigError(f"two indexes are named {name!r}; write NAME=INDEX for one of them")
+            raise ConfigError(f"two {what} are called {name!r}; name them: NAME={place}")
         found[name] = place
     return found
 
 
-def _name_of(place: str) -> str:
+def index_name(place: str) -> str:
+    """The name of an index that was given none: that of its folder, or of the index served."""
     if not is_address(place):
         return Path(place).resolve().name
     parts = urlsplit(place)

@@ -11,7 +11,7 @@ import typer
 
 from counterpoint.cli.console import Json, emit, note, warned
 from counterpoint.cli.judgements import Judged, judgements_of
-from counterpoint.cli.named import named, run_name
+from counterpoint.cli.named import named_places, run_name
 from counterpoint.cli.options import BackendName, ModelName, Split, cutoffs_of
 from counterpoint.cli.outputs import check_outputs
 from counterpoint.cli.progress import progress
@@ -101,14 +101,7 @@ def _named_runs(given: Sequence[str]) -> dict[str, Run]:
     """Read runs by name: `NAME=FILE`, or a file by its name up to the first full stop."""
     from counterpoint.search import Run
 
-    runs: dict[str, Run] = {}
-    for word in given:
-        name, path = named(word)
-        name = name or run_name(path)
-        if name in runs:
-            raise ConfigError(f"two runs are called {name!r}; name them: NAME={path}")
-        runs[name] = Run.read(path)
-    return runs
+    return {name: Run.read(path) for name, path in named_places(given, run_name, "runs").items()}
 
 
 def _search(library: OpenIndex, parts: str | None, judged: Judged, depth: int) -> dict[str, Run]:

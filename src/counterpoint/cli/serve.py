@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from counterpoint.cli.console import note
-from counterpoint.cli.named import named_indexes
+from counterpoint.cli.named import index_name, named_places
 from counterpoint.cli.options import BackendName
 from counterpoint.errors import MissingExtraError
 
@@ -68,7 +68,7 @@ def serve(
     given |= {"ray": ray, "replicas": replicas, "partial": partial, "backend": backend}
     settings = ServeSettings.gathered(given, os.environ, config)
     note(*ServeSettings.misspelt(os.environ))
-    named = {name: Path(place) for name, place in named_indexes(indexes).items()}
+    named = {name: Path(place) for name, place in named_places(indexes, index_name, "indexes").items()}
 
     def ready(port: int) -> None:
         note(f"serving {', '.join(named)} at http://{settings.host}:{port} (Ctrl-C to stop)")
