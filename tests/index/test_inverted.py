@@ -253,7 +253,7 @@ def test_words_of_many_documents_are_added_in_the_order_of_the_query():
     kernels = paths._loaded()
     if kernels is None:
         pytest.skip("numba is not installed")
-    rng, documents, lengths = np.random.default_rng(0), 50_000, [3000, 1, 0, 40_000]
+    rng, documents, lengths = np.random.default_rng(0), 200_000, [3000, 1, 0, 60_000]
     owners = [np.sort(rng.integers(0, documents, length)) for length in lengths]
     ends = np.cumsum(lengths)
     values = rng.integers(-127, 128, (ends[-1], 8), np.int8)

@@ -31,7 +31,7 @@ __all__ = ["add_postings", "add_sorted", "matched"]
 # Imported code: 9b2a01c3. numba compiles anew when this file changes, but not when that does.
 
 BLOCK = 1024  # postings processed at a time, in loops short enough for out-of-order execution
-NEIGHBOURS = 2**14  # documents whose scores of all words are added before those of others, to stay in cache
+NEIGHBOURS = 2**16  # documents whose scores of all words are added before those of others, to stay in cache
 AHEAD = 32  # postings whose rows are prefetched
 WIDE = 4 * LANES  # components multiplied at once
 FIT = (4, 8, 16, 32)  # numbers of components of which `LANES` rows are multiplied at once
