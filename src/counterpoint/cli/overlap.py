@@ -61,6 +61,7 @@ def overlap(
     from counterpoint.library import OpenIndex
     from counterpoint.measure import share_of
     from counterpoint.plots import check_format
+    from counterpoint.search import Run
 
     cutoffs = cutoffs_of(k, "-k")
     if index is None and not run:
@@ -75,7 +76,7 @@ def overlap(
         check_format(plot)
     check_outputs({"--plot": plot})
     judged = judgements_of(collection, split, bare=index is None)
-    runs = _named_runs(run or [])
+    runs = {name: Run.read(path) for name, path in named_places(run or [], run_name, "runs").items()}
     if index is not None:
         found = _search(OpenIndex(index, model, backend), parts, judged, max(cutoffs))
         if both := found.keys() & runs.keys():
@@ -95,13 +96,6 @@ def overlap(
         lambda: "\n\n".join(map(_text, shared)),
         json,
     )
-
-
-def _named_runs(given: Sequence[str]) -> dict[str, Run]:
-    """Read runs by name: `NAME=FILE`, or a file by its name up to the first full stop."""
-    from counterpoint.search import Run
-
-    return {name: Run.read(path) for name, path in named_places(given, run_name, "runs").items()}
 
 
 def _search(library: OpenIndex, parts: str | None, judged: Judged, depth: int) -> dict[str, Run]:

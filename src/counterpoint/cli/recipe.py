@@ -83,7 +83,7 @@ def show(recipe: RecipeSource, settings: Settings = None, json: Json = False) ->
     run = describe_run(Path(recipe)) if Path(recipe).is_dir() else None
     emit(
         {"recipe": found.resolved(), "fingerprint": found.fingerprint(), **({"run": run} if run else {})},
-        lambda: found.to_toml() + (f"\n{_comments(run)}" if run else ""),
+        lambda: found.to_toml() + "".join(f"\n# {escaped(line)}" for line in (run_lines(run) if run else ())),
         json,
     )
 
@@ -108,7 +108,3 @@ def _listed(row: Mapping[str, Any]) -> str:
     lines = [f"{row['name']}: {row['about']}", f"    {row['paper']}"]
     lines += [f"    {'  '.join(row['variants'])}"] if row["variants"] else []
     return "\n".join(map(escaped, lines))
-
-
-def _comments(run: Mapping[str, Any]) -> str:
-    return "\n".join(f"# {escaped(line)}" for line in run_lines(run))

@@ -65,7 +65,9 @@ def table_of(path: Path, fields: Fields, reader: Reader) -> Table:
     delimiter = _delimiter(lines, ending(path))
     first = _first_row(lines, delimiter, path)
     header = _is_header(first, fields) is not False
-    names = [name.strip() for name in first] if header else _usual_names(len(first), delimiter)
+    names = [name.strip() for name in first] if header else [""] * len(first)
+    if not header and delimiter == "\t" and len(first) in (2, 3):
+        names = ["id", "text", "title"][: len(first)]  # as in MS MARCO's files and ColBERT's
     names = [name or f"column {number}" for number, name in enumerate(names, 1)]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DataError(f"two columns are named {twice[0]!r}; rename one", path=path, line=1)
@@ -159,11 +161,6 @@ def _first_row(lines: Sequence[str], delimiter: str, path: Path) -> list[str]:
         return next(_parser((line + "\n" for line in lines), delimiter), [])
     except csv.Error as error:
         raise DataError(f"not a valid table: {error}", path=path, line=1) from error
-
-
-def _usual_names(count: int, delimiter: str) -> list[str]:
-    """Names of columns without a header: MS MARCO's and ColBERT's for two or three tab-separated columns."""
-    return ["id", "text", "title"][:count] if delimiter == "\t" and count in (2, 3) else [""] * count
 
 
 def _is_header(row: Sequence[str], fields: Fields) -> bool | None:

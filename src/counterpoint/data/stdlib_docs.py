@@ -110,7 +110,9 @@ class _Library:
 
     def documents(self, module: str, path: Path) -> Iterator[Document]:
         """A module's docstring, the exported definitions of its private or inner modules, and its own."""
-        tree, name = _parsed(path), _public(module)
+        # One of three modules is `os.path`, depending on the system.
+        name = "os.path" if module in ("genericpath", os.path.__name__) else module
+        tree = _parsed(path)
         if text := ast.get_docstring(tree):
             metadata = {"file": self._relative(path), "line": 1, "kind": "module"}
             yield Document(name, text, name, metadata=metadata)
@@ -144,11 +146,6 @@ class _Library:
 
     def _relative(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
-
-
-def _public(module: str) -> str:
-    """The public name of a module: `os.path` is one of three modules, depending on the system."""
-    return "os.path" if module in ("genericpath", os.path.__name__) else module
 
 
 def _parsed(path: Path) -> ast.Module:

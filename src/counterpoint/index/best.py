@@ -42,9 +42,7 @@ EVERY = Among()
 
 GROUPS = 1024  # groups of scores, at least; only the highest of each is compared at first
 OF_BEST = 4  # groups for each of the best that are looked for, so that the maxima bound them closely
-GROUP = (
-    64  # scores of a group from which on it is worth looking at some groups only; kernels have such groups
-)
+GROUP = 64  # scores of a group from which on it is worth looking at some only; kernels have such groups
 
 
 @final
