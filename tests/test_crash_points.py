@@ -42,7 +42,7 @@ COSTLY = (
     "an index with its model over another",
 )
 """They write many files or a model, so the fast tier makes half of that, and the long tier every `FIFTH`."""
-FIFTH = 5  # coprime to the ways to crash and to fail: each operation, and each way, has its turn
+FIFTH = 5  # coprime to both numbers of ways: all operations crash and three in five fail, each way in turn
 FAILURES = ("EIO", "ENOSPC", "interrupt")
 
 
