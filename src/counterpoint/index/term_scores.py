@@ -133,7 +133,8 @@ class ComputedScores:
         if self._of is not None:
             return self._of._average
         pairs = zip(self._parts, self._live, strict=True)
-        return sum(_length(part, mask) for part, mask in pairs) / max(self.documents, 1) or 1.0
+        length = sum(part.length if live is None else int(part.lengths[live].sum()) for part, live in pairs)
+        return length / max(self.documents, 1) or 1.0
 
 
 def _by_numpy(postings: Packed, norms: Float[np.ndarray, " d"], live: Live, idf: float) -> Scored:
@@ -152,10 +153,6 @@ def _compiled(
     if kept < 0:
         raise ValueError("they are not packed postings of this collection")
     return (found[0][:kept], found[1][:kept]) if kept < postings[1] else found
-
-
-def _length(part: TermFiles, live: Live) -> int:
-    return part.length if live is None else int(part.lengths[live].sum(dtype=np.int64))
 
 
 @final

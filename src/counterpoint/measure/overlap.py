@@ -178,7 +178,10 @@ def share_of(
     )
     if not counted:
         raise ConfigError(f"no query has a document with a grade of {relevant_from} or more")
-    found = {name: _found(run, qrels, k) for name, run in runs.items()}
+    found = {
+        name: {query: {document for document, _ in run[query][:k]} for query in qrels if query in run}
+        for name, run in runs.items()
+    }
     hits = {
         name: {query: documents.get(query, set()) & relevant.get(query, set()) for query in counted}
         for name, documents in found.items()
@@ -195,10 +198,6 @@ def share_of(
         _recall({query: set().union(*own.values()) for query, own in by_query.items()}, totals),
         {query: Overlap.of(own, totals[query]) for query, own in by_query.items()},
     )
-
-
-def _found(run: Run, qrels: Qrels, k: int) -> dict[str, set[str]]:
-    return {query: {name for name, _ in run[query][:k]} if query in run else set() for query in qrels}
 
 
 def _pairs(documents: Mapping[str, AbstractSet[str]]) -> set[Pair]:

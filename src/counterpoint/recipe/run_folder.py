@@ -143,11 +143,12 @@ def describe_run(folder: Path) -> dict[str, Any]:
         ArtifactError: a file is missing or damaged.
     """
     model = folder / "model"
+    part = tomllib.loads((model / "part.toml").read_text("utf-8")) if model.is_dir() else None
     recipe = tomllib.loads((folder / RECIPE_FILE).read_text(encoding="utf-8"))["recipe"]
     return {
         "run": str(folder),
-        "model": str(model) if model.is_dir() else None,
-        "fingerprint": _fingerprint(model) if model.is_dir() else None,
+        "model": None if part is None else str(model),
+        "fingerprint": None if part is None else part["fingerprint"],
         "provenance": HEADER.read(folder / PROVENANCE),
         "start": _start(folder),
         "stages": _stages(recipe, _results(_log(folder / METRICS), recipe.get("measures", [])), folder),
@@ -192,10 +193,6 @@ def _stages(recipe: Mapping[str, Any], results: Mapping[str, Any], folder: Path)
             kept = stage["best"]["step"] if best else step
         found[declared["name"]] = {**stage, "ended": ended, "kept": kept}
     return found
-
-
-def _fingerprint(model: Path) -> str:
-    return tomllib.loads((model / "part.toml").read_text(encoding="utf-8"))["fingerprint"]
 
 
 def _log(path: Path) -> Iterator[dict[str, Any]]:

@@ -62,8 +62,7 @@ class _RunGrader(Grader):
 def _read_scores(path: Path) -> dict[str, dict[str, float]]:
     scores: dict[str, dict[str, float]] = {}
     for number, line in strict_reader(ReadPolicy()).lines(path):
-        columns = line.split()
-        if not columns:
+        if not (columns := line.split()):
             continue
         if len(columns) != 4:
             raise DataError(
