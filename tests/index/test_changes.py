@@ -376,7 +376,8 @@ class Life:
                     before, whole = self.truth.stored.get((name, row.id)), truth.vectors(name, row)[0]
                     if before is None or not self.truth.was(row):
                         assert first or np.allclose(taken[i], whole, atol=1e-6)
-                    elif not np.array_equal(before, taken[i]):
+                    # Decoding is a product of floats, so its last bit may depend on the batch.
+                    elif not np.allclose(before, taken[i], rtol=0, atol=1e-6):
                         assert np.allclose(before, whole, atol=1e-6), "coded twice"
                         self.counts["coded"] += 1
                 self.truth.keep(stored)
