@@ -143,7 +143,7 @@ def open_ours(folder):
 
     def ask(terms, k):
         scores = lexical.scores(terms)
-        best = best_of(scores, k, matching=True)
+        best = best_of(scores, k, matching=True, kernels=lexical.kernels)
         return best[np.argsort(-scores[best], kind="stable")]
 
     return ask

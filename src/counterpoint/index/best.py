@@ -59,10 +59,11 @@ class Peaks:
         groups = max(GROUPS, OF_BEST * k)
         self.scores, size = scores, len(scores) // groups
         self._size = size if size >= GROUP else 0  # of a group of neighbours; 0 for other groups
-        self._kernels = kernels if self._size else None
+        self._kernels = kernels if len(scores) >= GROUP * OF_BEST * k else None
         if self._kernels is not None:
-            self._peaks = self._kernels.highest(scores)
-            self._highest = _highest(self._peaks, size // GROUP)
+            self._peaks = self._highest = self._kernels.highest(scores)
+            if size >= 2 * GROUP:
+                self._highest = _highest(self._peaks, size // GROUP)
         elif self._size:
             self._highest = _highest(scores, size)
         elif size > 1:

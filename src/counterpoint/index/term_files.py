@@ -37,7 +37,7 @@ __all__ = ["TermFiles", "TermFilesWriter", "Terms", "encoded"]
 NAMES = ("terms", "term_ends", "frequencies", "postings", "posting_ends", "lengths")
 TOGETHER = 2**17  # postings unpacked at a time when all are read; bounds the memory
 REMEMBERED = 2**16  # terms whose places are cached; the cache must not grow with the queries
-STEP = 64  # the first of so many terms is kept in memory; a search reads six of the others
+STEP = 16  # the first of so many terms is kept in memory; a search reads four of the others
 DAMAGED = "the BM25 postings are damaged; build the index again"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -59,6 +59,7 @@ class ComputedScores:
     ):
         self._parts, self._k1, self._b = parts, k1, b
         self._live = live or [None] * len(parts)
+        self._whole = all(mask is None for mask in self._live)
         self.end = sum(part.documents for part in parts)
         lost = sum(int((~mask).sum()) for mask in self._live if mask is not None)
         self._of = of  # not itself, so that the files of an old commit are closed at once
@@ -73,8 +74,8 @@ class ComputedScores:
             return self._of.frequency(term)
         found = self._known.get(term)
         if found is None:
-            whole = all(mask is None for mask in self._live)
-            found = sum(p.frequency(term) for p in self._parts) if whole else len(self._scored(term, 1.0)[0])
+            whole, parts = self._whole, self._parts
+            found = sum(part.frequency(term) for part in parts) if whole else len(self._scored(term, 1.0)[0])
             if len(self._known) < REMEMBERED:
                 self._known[term] = found
         return found
@@ -103,18 +104,18 @@ class ComputedScores:
 
     def _scored(self, term: str, idf: float) -> Scored:
         """The documents with a term, and its score in each: idf · tf / (tf + norm)."""
-        kernels = self._meter.kernels(WORK * len(self._parts))
-        of_part = _by_numpy if kernels is None else partial(_compiled, kernels)
-        every, first = [], 0
+        kernels, every, first = self._meter.kernels(WORK * len(self._parts)), [], 0
         for part, live, norms in zip(self._parts, self._live, self._norms, strict=True):
-            packed, count = part.packed(term)
-            if count:
+            packed = part.packed(term)
+            if packed[1]:
                 try:
-                    found = of_part((packed, count), norms, live, idf)
+                    if kernels is None:
+                        rows, scores = _by_numpy(packed, norms, live, idf)
+                    else:
+                        rows, scores = _compiled(kernels, packed, (norms, ALL if live is None else live), idf)
                 except ValueError as error:
                     raise part.damaged(error) from error
-                rows = found[0].astype(self._row, copy=False)
-                every.append((rows + self._row(first) if first else rows, found[1]))
+                every.append((rows.astype(self._row) + self._row(first) if first else rows, scores))
             first += part.documents
         if len(every) == 1:
             return every[0]
@@ -145,14 +146,15 @@ def _by_numpy(postings: Packed, norms: Float[np.ndarray, " d"], live: Live, idf:
 
 
 def _compiled(
-    kernels: Kernels, postings: Packed, norms: Float[np.ndarray, " d"], live: Live, idf: float
+    kernels: Kernels, postings: Packed, documents: tuple[np.ndarray, np.ndarray], idf: float
 ) -> Scored:
     """The same by a kernel, to the last bit."""
-    found = np.empty(postings[1], np.int32), np.empty(postings[1], np.float32)
-    kept = kernels.scored(*postings, (norms, ALL if live is None else live), idf, found)
+    packed, count = postings
+    found = np.empty(count, np.int32), np.empty(count, np.float32)
+    kept = kernels.scored(packed, count, documents, idf, found)
     if kept < 0:
         raise ValueError("they are not packed postings of this collection")
-    return (found[0][:kept], found[1][:kept]) if kept < postings[1] else found
+    return found if kept == count else (found[0][:kept], found[1][:kept])
 
 
 @final
