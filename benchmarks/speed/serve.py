@@ -338,7 +338,7 @@ class Writer:
 
 
 class Sampler:
-    """Samples the memory of a process each second, in a thread."""
+    """Samples the memory of a process at once, each second, and at the end, in a thread."""
 
     def __init__(self, pid: int):
         self.samples: list[dict] = []
@@ -353,8 +353,9 @@ class Sampler:
         self._thread.join()
 
     def _run(self) -> None:
-        began = time.monotonic()
-        while not self._stop.wait(1):
+        began, ends = time.monotonic(), False
+        while not ends:
+            ends = bool(self.samples) and self._stop.wait(1)
             lines = Path(f"/proc/{self._pid}/status").read_text().splitlines()
             parts = dict(line.split(":", 1) for line in lines)
             sample = {key: int(parts[key].split()[0]) / 1024 for key in ("VmRSS", "RssAnon")}
@@ -363,9 +364,10 @@ class Sampler:
 
 
 def summary(samples: list[dict]) -> dict:
-    """Memory over time, and its growth."""
-    fifths = np.array_split([each["RssAnon"] for each in samples], 5)
-    middle, last = (float(np.median(fifth)) for fifth in (fifths[1], fifths[4]))
+    """Memory over time, and its growth from the second fifth of at least two samples to the last."""
+    memory, fifth = [each["RssAnon"] for each in samples], max(1, len(samples) // 5)
+    early = memory[fifth : 2 * fifth] if len(memory) > 2 else memory[:1]
+    middle, last = float(np.median(early)), float(np.median(memory[-fifth:]))
     return {"memory": samples, "growth_mb": last - middle, "growth": last / middle - 1}
 
 

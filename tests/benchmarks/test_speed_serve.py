@@ -11,7 +11,7 @@ pytest.importorskip("fastapi")
 from serve_check import Commit, checked, misses, right  # noqa: E402
 
 import counterpoint as cp  # noqa: E402
-from serve import ADDED, HELD, checksum, first_commit  # noqa: E402
+from serve import ADDED, HELD, checksum, first_commit, summary  # noqa: E402
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "speed" / "serve.py"
 WORDS = "whale sea oak ship old wood animal ocean salt timber".split()
@@ -48,6 +48,12 @@ def test_it_measures_and_checks(tmp_path):
     assert (check["failed"], check["stale"], check["wrong"]) == (0, 0, 0) and found["commits"] > 4
     assert check["compared"] >= check["scored"] > 0 and check["missed"] == 0
     assert found["soak"]["memory"] and "<svg" in (tmp_path / "memory.svg").read_text()
+
+
+@pytest.mark.parametrize("count, growth", [(2, 1), (3, 1), (10, 6.0), (100, 60.0)])
+def test_growth_is_from_the_second_fifth_to_the_last(count, growth):
+    found = summary([{"RssAnon": 100 + i} for i in range(count)])
+    assert found["growth_mb"] == growth
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ class Peaks:
         groups = max(GROUPS, OF_BEST * k)
         self.scores, size = scores, len(scores) // groups
         self._size = size if size >= GROUP else 0  # of a group of neighbours; 0 for other groups
+        # A kernel's groups are small, so fewer of them than `GROUPS` are enough.
         self._kernels = kernels if len(scores) >= GROUP * OF_BEST * k else None
         if self._kernels is not None:
             self._peaks = self._highest = self._kernels.highest(scores)

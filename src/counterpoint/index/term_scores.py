@@ -115,7 +115,7 @@ class ComputedScores:
                         rows, scores = _compiled(kernels, packed, (norms, ALL if live is None else live), idf)
                 except ValueError as error:
                     raise part.damaged(error) from error
-                every.append((rows.astype(self._row) + self._row(first) if first else rows, scores))
+                every.append((np.add(rows, first, dtype=self._row), scores) if first else (rows, scores))
             first += part.documents
         if len(every) == 1:
             return every[0]
@@ -134,8 +134,11 @@ class ComputedScores:
         if self._of is not None:
             return self._of._average
         pairs = zip(self._parts, self._live, strict=True)
-        length = sum(part.length if live is None else int(part.lengths[live].sum()) for part, live in pairs)
-        return length / max(self.documents, 1) or 1.0
+        lengths = (
+            part.length if live is None else int(part.lengths[live].sum(dtype=np.int64))
+            for part, live in pairs
+        )
+        return sum(lengths) / max(self.documents, 1) or 1.0
 
 
 def _by_numpy(postings: Packed, norms: Float[np.ndarray, " d"], live: Live, idf: float) -> Scored:
