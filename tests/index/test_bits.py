@@ -79,7 +79,7 @@ def by_loops(store, query, position):
 def test_scores_are_those_of_loops_whatever_computes_them(tmp_path, codec, least, monkeypatch):
     monkeypatch.setattr(residual_module, "LEAST", least)
     rng = np.random.default_rng(1)
-    for number, (dim, rows) in enumerate([(5, 3), (16, 1), (24, 17), (100, 33)]):
+    for number, (dim, rows) in enumerate([(5, 3), (16, 1), (24, 17), (72, 5), (100, 33)]):
         vectors = texts_of(rng, 23, dim)
         store = opened(tmp_path / str(number), vectors, codec)
         for floor in (False, True):
@@ -103,7 +103,7 @@ def test_scores_are_those_of_loops_whatever_computes_them(tmp_path, codec, least
 @settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    dim=st.integers(1, 40) | st.integers(60, 200),
+    dim=st.integers(1, 40) | st.integers(60, 200) | st.sampled_from([64, 72, 128, 184]),  # some in place
     rows=st.integers(1, 40),
     codec=st.sampled_from(INTEGERS),
     kind=st.sampled_from(["normal", "zeros", "ties", "huge"]),

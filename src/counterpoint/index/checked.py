@@ -120,15 +120,15 @@ class CheckedFile:
         self._check_blocks(np.concatenate([np.minimum(first + more, last) for more in across]))
 
     def _check_blocks(self, blocks: Int[np.ndarray, " k"]) -> None:
-        new = blocks[~self._checked[blocks]]
-        if not len(new):
+        new = sorted(set(blocks[~self._checked[blocks]].tolist()))  # np.unique imports numpy.ma
+        if not new:
             return
         if self._sums is not None:
-            for block in sorted(set(new.tolist())):  # np.unique imports numpy.ma
+            for block, right in zip(new, self._sums[new].tolist(), strict=True):
                 piece = self.unchecked[block * BLOCK : (block + 1) * BLOCK]
-                if xxhash.xxh3_64_intdigest(piece) != self._sums[block]:
+                if xxhash.xxh3_64_intdigest(piece) != right:
                     raise ArtifactError(DAMAGED, path=self.path)
-                self._checked[block] = True
+            self._checked[new] = True
         elif self._entry is not None:
             if hashlib.sha256(self.unchecked).hexdigest() != self._entry.sha256:
                 raise ArtifactError(DAMAGED, path=self.path)

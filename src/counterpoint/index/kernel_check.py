@@ -25,7 +25,7 @@ from counterpoint.index.signs import TOP, sketched
 
 __all__ = ["agrees"]
 
-DIMS = 269, 101, 8  # primes, for remainders; and one of those that are multiplied without any
+DIMS = 269, 101, 72, 8  # primes, for remainders; and two without any, one of bytes that are not unpacked
 ROWS = 120  # stored ones, so many that words have more than sixteen
 
 

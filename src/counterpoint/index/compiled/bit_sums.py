@@ -26,7 +26,7 @@ from counterpoint.index.compiled.machine import (
 )
 from counterpoint.index.compiled.transposed import by_lanes, by_words
 
-__all__ = ["BATCH", "CHUNK", "buffers_of", "find_sums", "tables_of"]
+__all__ = ["BATCH", "CHUNK", "aligned", "buffers_of", "find_sums", "tables_of"]
 
 # Imported code: 134009ce. numba compiles anew when this file changes, but not when that does.
 
@@ -144,7 +144,7 @@ def _component(tiles, row, component):
 
 
 @njit(nogil=True, cache=True)
-def _aligned(size):
+def aligned(size):
     """Zeros that begin with a cache line."""
     room = np.zeros(size + LINE, np.uint8)
     start = -room.ctypes.data % LINE
@@ -167,7 +167,7 @@ def tables_of(tiles, count, width):
     The last chunk of a row may overlap the one before. What they share counts in the one before.
     """
     chunks, groups = -(-width // CHUNK), -(-count // TOGETHER)
-    flat = _aligned(2 * groups * chunks * LOOK_UPS * TOGETHER * ENTRIES).view(np.int16)
+    flat = aligned(2 * groups * chunks * LOOK_UPS * TOGETHER * ENTRIES).view(np.int16)
     found = flat.reshape(groups, chunks * LOOK_UPS, TOGETHER, ENTRIES)
     for chunk in range(chunks):
         start = min(CHUNK * chunk, width - CHUNK)
@@ -193,8 +193,8 @@ def buffers_of(lanes, width):
         The places of 64 rows in tables, and their sums twice: by query row and row, then, for each tile, by
         row and query row.
     """
-    places = _aligned(2 * 2 * -(-width // CHUNK) * LOOK_UPS * SIDE).view(np.int16)
-    return places, _aligned(4 * lanes * BATCH).view(np.int32), _aligned(4 * lanes * BATCH).view(np.int32)
+    places = aligned(2 * 2 * -(-width // CHUNK) * LOOK_UPS * SIDE).view(np.int16)
+    return places, aligned(4 * lanes * BATCH).view(np.int32), aligned(4 * lanes * BATCH).view(np.int32)
 
 
 @njit(nogil=True, cache=True)

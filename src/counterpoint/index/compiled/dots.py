@@ -6,7 +6,9 @@ products to memory. Both take:
 
 - query: all tiles, flat; what each query row's products are added to; and for `raised` its best similarity
 - lane: the first of the sixteen
-- rows: the levels of eight rows (`unpack`), and how many one row has
+- rows: the levels of eight rows (`unpack`), and how many one row has. If the rows are multiplied in place
+  (`in_place`): signed bytes, how many one row has, where the eight begin, and what each row's products are
+  added to. Then the query's tiles are unsigned
 
 A tile is ordered so that four components of a row are multiplied with the same four of all sixteen query rows
 at once (`products.multiplied`). Eight rows share each read of the tile, and their sums stay in registers.
@@ -76,16 +78,19 @@ def asked_of(query: Rounded) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
 
 
 def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
-    """For each of eight rows, sixteen sums over all components: unsigned rows, a signed tile.
+    """For each of eight rows, sixteen sums over all components.
 
     `code` are the arguments of `codegen` of an instruction whose first three are those of `dots`. `fetch`
     adds code to the loop; it is given the number of the iteration.
     """
-    _, builder, _, args = code
-    lane, width = args[1], builder.extract_value(args[2], 1)
+    _, builder, signature, args = code
+    lane, width, in_place = args[1], builder.extract_value(args[2], 1), len(signature.args[2]) > 2
     tiles = place_of(code, (0, 0), builder.mul(lane, width), INTS)
-    rows = [place_of(code, (2, 0), builder.mul(width, number(row)), WORD) for row in range(ROWS)]
-    first = loaded(builder, place_of(code, (0, 1), lane, INTS))
+    start = builder.extract_value(args[2], 2) if in_place else number(0)
+    places = [builder.add(start, builder.mul(width, number(row))) for row in range(ROWS)]
+    rows = [place_of(code, (2, 0), place, WORD) for place in places]
+    # What is found in place of the rows is added last, so that the loop need not wait for it.
+    first = number(0, INTS) if in_place else loaded(builder, place_of(code, (0, 1), lane, INTS))
 
     def step(here: Any, before: list[Any]) -> list[Any]:
         sums = list(before)
@@ -96,10 +101,15 @@ def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
             of_query = loaded(builder, builder.gep(tiles, [place]))
             for row, words in enumerate(rows):
                 word = spread(builder, loaded(builder, builder.gep(words, [place])), INTS)
-                sums[row] = multiplied(builder, sums[row], word, of_query)
+                both = (of_query, word) if in_place else (word, of_query)  # the unsigned first
+                sums[row] = multiplied(builder, sums[row], *both)
         return sums
 
-    return repeated(builder, builder.udiv(width, number(STEP)), [first] * ROWS, step)
+    sums = repeated(builder, builder.udiv(width, number(STEP)), [first] * ROWS, step)
+    if in_place:
+        more = [loaded(builder, place_of(code, (2, 3), number(row), WORD)) for row in range(ROWS)]
+        sums = [builder.add(total, spread(builder, one, INTS)) for total, one in zip(sums, more, strict=True)]
+    return sums
 
 
 @instruction
@@ -121,19 +131,18 @@ def raised(typingctx: Any, query: Any, lane: Any, rows: Any, of_rows: Any, table
     """Raise the best similarities to each row's sums, times its factor, plus what the table has at its place.
 
     `of_rows` are the rows' factors and places. `soon` are packed codes, the first byte that is needed soon,
-    how many bytes eight rows have per iteration, and 0 if that is a cache line; if not, one less than the
-    iterations that share one. The lines are prefetched one by one, spread over the loop: the processor waits
-    for few at a time, and stalls if they are more.
+    and how many bytes eight rows have per iteration. They are prefetched spread over the loop: the processor
+    waits for few cache lines at a time, and stalls if they are more. If iterations share a line, asking for
+    it again takes less than a condition.
     """
 
     def codegen(*code: Any) -> Any:
         context, builder, _, args = code
-        first, each, others = (builder.extract_value(args[5], i) for i in (1, 2, 3))
+        first, each = (builder.extract_value(args[5], i) for i in (1, 2))
 
         def fetch(iteration: Any) -> None:
-            with builder.if_then(builder.icmp_unsigned("==", builder.and_(iteration, others), number(0))):
-                at = builder.add(first, builder.mul(iteration, each))
-                fetched(builder, place_of(code, (5, 0), at, BYTE))
+            at = builder.add(first, builder.mul(iteration, each))
+            fetched(builder, place_of(code, (5, 0), at, BYTE))
 
         sums, where = _sums(code, fetch), place_of(code, (0, 2), args[1], FLOATS)
         highest = loaded(builder, where)

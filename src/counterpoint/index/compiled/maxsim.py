@@ -7,13 +7,14 @@ from numba import njit, types
 
 from counterpoint.index.compiled.bit_sums import CHUNK
 from counterpoint.index.compiled.dots import ROWS, dots, raised, total_of, word_of
+from counterpoint.index.compiled.in_place import multiplied_in_place, ones_of, sum_rows, unsigned
 from counterpoint.index.compiled.machine import LANES, VNNI, given, prefetch
 from counterpoint.index.compiled.one_bit import by_look_ups
 from counterpoint.index.compiled.unpacked import unpack
 
 __all__ = ["HALVES", "maxsim_bits", "products_of", "products_of_words"]
 
-# Imported code: 412d1fcb. numba compiles anew when this file changes, but not when that does.
+# Imported code: 4c5fbd47. numba compiles anew when this file changes, but not when that does.
 
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 """Every float16 as float32, by its bits; numba does not support float16."""
@@ -138,7 +139,8 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
     of_row, bases = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
     of_rows, asked, rows = (of_row, bases), (flat, starts, best), (levels, width)
     codes, size, with_words = values.reshape(-1), values.shape[1], words.shape[1] > 0
-    each, others = np.uint64(ROWS * bits), np.uint64(8 // bits - 1)  # see `raised`
+    whole_in_place, sums_of_rows = multiplied_in_place(bits, size), np.zeros(ROWS, np.int32)
+    asked_in_place, ones = (unsigned(flat), starts, best), ones_of(size)
     for document in range(len(firsts)):
         if firsts[document] == ends[document]:
             continue
@@ -149,10 +151,15 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
                 soon = firsts[document + 1] + AHEAD - (ends[document] - at + ROWS - 1) // ROWS * ROWS
             if soon < len(factors):
                 prefetch(factors, np.uint64(soon))
-            following = codes, np.uint64(max(0, soon) * size), each, others
+            following = codes, np.uint64(max(0, soon) * size), np.uint64(ROWS * bits)
             end = ends[document] - 1  # the last block repeats the last row, which changes no maximum
-            for row in range(ROWS):
-                unpack(values, np.uint64(min(at + row, end)), bits, levels, np.uint64(row) * width)
+            in_place = whole_in_place and at + ROWS <= ends[document]
+            rows_in_place = codes, width, np.uint64(at) * width, sums_of_rows
+            if in_place:
+                sum_rows(rows_in_place, ones)
+            else:
+                for row in range(ROWS):
+                    unpack(values, np.uint64(min(at + row, end)), bits, levels, np.uint64(row) * width)
             for row in range(ROWS):  # apart from unpacking, so that the compiler specialises that for `bits`
                 of_row[np.uint64(row)] = halves[factors[np.uint64(min(at + row, end))]]
             for row in range(ROWS if with_words else 0):
@@ -164,6 +171,9 @@ def maxsim_bits(query, tables, stored, where, halves, floor):
                 for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
                     prefetch(of_words, near + lane)  # the table is larger than the nearest caches
             for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
-                raised(asked, lane, rows, of_rows, of_words, following)
+                if in_place:
+                    raised(asked_in_place, lane, rows_in_place, of_rows, of_words, following)
+                else:
+                    raised(asked, lane, rows, of_rows, of_words, following)
         scores[document] = total_of(best, tables[1][document], scales, count, floor)
     return scores

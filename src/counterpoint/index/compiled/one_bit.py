@@ -28,7 +28,7 @@ from counterpoint.index.compiled.machine import (
 
 __all__ = ["by_look_ups"]
 
-# Imported code: 5086c455. numba compiles anew when this file changes, but not when that does.
+# Imported code: b0239c11. numba compiles anew when this file changes, but not when that does.
 
 
 @instruction
