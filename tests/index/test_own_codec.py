@@ -106,7 +106,7 @@ def test_a_pooled_set_has_a_codec_of_its_own_unless_that_packs_components(monkey
     def chosen(name):
         return IndexSettings(codec=name).layouts(HashModel(dim=dim))["mean"].codec
 
-    packed = {"int4", "4-bit", "2-bit", "1-bit"}
-    assert {name: chosen(name) for name in CODECS} == {n: "int8" if n in packed else n for n in CODECS}
+    assert {chosen(name) for name in ("int4", "4-bit", "2-bit", "1-bit")} == {"int8"}
+    assert all(chosen(name) == name for name in ("int8", "float16", "float32"))
     monkeypatch.setattr("counterpoint.index.settings.CODECS", {**CODECS, "int4": Roots()})
     assert chosen("int4") == "int4"

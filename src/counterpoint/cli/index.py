@@ -16,7 +16,7 @@ from counterpoint.cli.dry_index import tell, told
 from counterpoint.cli.progress import loading, progress
 from counterpoint.errors import ConfigError
 from counterpoint.escapes import escaped
-from counterpoint.index.codec_names import CodecChoice
+from counterpoint.index import CodecChoice
 from counterpoint.library.options import AUTO_MODEL, BuildOptions
 
 if TYPE_CHECKING:

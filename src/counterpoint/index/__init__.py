@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from counterpoint.index.analysis import Analyzer
     from counterpoint.index.best import EVERY, Among, best_of
     from counterpoint.index.build import build_index, keep_search, kept_count, kept_text, remove_index
-    from counterpoint.index.codec_names import CodecChoice, CodecName
+    from counterpoint.index.codec import CodecChoice, CodecName
     from counterpoint.index.index import Index
     from counterpoint.index.layout import AnnName, SetLayout
     from counterpoint.index.lexical import LEXICAL, Lexical, LexicalSettings, TermMatch
@@ -74,7 +74,7 @@ _HOMES = {
     "analysis": ("Analyzer",),
     "best": ("EVERY", "Among", "best_of"),
     "build": ("build_index", "keep_search", "kept_count", "kept_text", "remove_index"),
-    "codec_names": ("CodecChoice", "CodecName"),
+    "codec": ("CodecChoice", "CodecName"),
     "index": ("Index",),
     "layout": ("AnnName", "SetLayout"),
     "lexical": ("LEXICAL", "Lexical", "LexicalSettings", "TermMatch"),

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int
 
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec_names import CodecName
+from counterpoint.index.codec import CodecName
 from counterpoint.index.deletes import with_deletes
 from counterpoint.index.kinds import counts_in
 from counterpoint.index.layout import SetLayout

@@ -22,8 +22,7 @@ from jaxtyping import Float
 
 from counterpoint.index.best import best_of
 from counterpoint.index.checked import CheckedFolder
-from counterpoint.index.codec import CODECS
-from counterpoint.index.codec_names import CodecName
+from counterpoint.index.codec import CODECS, CodecName
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.npy import NOTHING

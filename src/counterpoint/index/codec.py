@@ -1,6 +1,6 @@
 """Codecs: how vectors become bytes. Each codec is a pair of pure functions and declares what it stores.
 
-To add a codec, write a class and add it to `CODECS` and to `codec_names`; the contract suites find it.
+To add a codec, write a class and add it to `CODECS` and its name to `CodecName`; the contract suites find it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt
 
-from counterpoint.index.codec_names import CodecName
 from counterpoint.index.rotation import Turn, rotated, rotation
 
-__all__ = ["CODECS", "Bits", "Codec", "Integral", "Rounded", "rounded"]
+__all__ = ["CODECS", "Bits", "Codec", "CodecChoice", "CodecName", "Integral", "Rounded", "rounded"]
+
+CodecName = Literal["1-bit", "2-bit", "4-bit", "int4", "int8", "float16", "float32"]
+CodecChoice = Literal["auto", CodecName]
+"""A codec, or `auto` for the smallest that keeps the ranking."""
 
 EXACT = 2**24  # up to here every integer is a float32
 MANY = 1024  # components, next to which rounding up to whole bytes does not count

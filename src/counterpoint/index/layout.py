@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from counterpoint.index.codec import CODECS, Bits
-from counterpoint.index.codec_names import CodecName
+from counterpoint.index.codec import CODECS, Bits, CodecName
 
 __all__ = ["AnnName", "Kind", "SetLayout"]
 

@@ -20,7 +20,7 @@ from counterpoint.files import sha256_file, sync_all, temporary_next_to, write_a
 from counterpoint.headers import Header
 
 if TYPE_CHECKING:
-    from counterpoint.index.codec_names import CodecName
+    from counterpoint.index.codec import CodecName
     from counterpoint.index.layout import SetLayout
 
 __all__ = [

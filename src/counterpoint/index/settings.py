@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, get_args, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from counterpoint.config import plain
 from counterpoint.errors import ConfigError
-from counterpoint.index.codec import CODECS, Bits
-from counterpoint.index.codec_names import CodecChoice, CodecName
+from counterpoint.index.codec import CODECS, Bits, CodecChoice, CodecName
 from counterpoint.index.layout import AnnName, Kind, SetLayout
 from counterpoint.index.lexical import LEXICAL, LexicalSettings
 from counterpoint.index.token_pooling import check_pool_factor
@@ -254,8 +253,8 @@ class IndexSettings:
             ConfigError: the model lacks a set, a set cannot match as `search` says, or there is nothing to
                 store.
         """
-        if self.codec not in get_args(CodecName) + ("auto",):
-            raise ConfigError(f"codec must be auto, {', '.join(get_args(CodecName))}; found {self.codec!r}")
+        if self.codec not in (*CODECS, "auto"):
+            raise ConfigError(f"codec must be auto, {', '.join(CODECS)}; found {self.codec!r}")
         known = {} if model is None else dict(model.sets)
         wanted = tuple(known) if self.sets is None else self.sets
         if missing := [name for name in wanted if name not in known]:

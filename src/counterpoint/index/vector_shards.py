@@ -25,7 +25,7 @@ from safetensors.numpy import save
 
 from counterpoint.errors import DataError
 from counterpoint.files import sha256_file
-from counterpoint.index.codec_names import CodecName
+from counterpoint.index.codec import CodecName
 from counterpoint.types import Document, Ragged
 
 __all__ = ["ExportedSet", "Shard", "ShardWriter", "VectorShards", "shard_name"]

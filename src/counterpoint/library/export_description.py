@@ -13,7 +13,7 @@ from typing import Any, final
 from counterpoint.errors import DataError
 from counterpoint.folders import FolderKind
 from counterpoint.headers import Header
-from counterpoint.index.codec_names import CodecName
+from counterpoint.index.codec import CodecName
 from counterpoint.index.layout import AnnName
 from counterpoint.index.metadata import MOST
 from counterpoint.index.vector_shards import ExportedSet, Shard

@@ -22,8 +22,7 @@ from counterpoint.data import write_documents
 from counterpoint.errors import ConfigError
 from counterpoint.folders import publish_folder
 from counterpoint.index import Index
-from counterpoint.index.codec import CODECS, Bits
-from counterpoint.index.codec_names import CodecName
+from counterpoint.index.codec import CODECS, Bits, CodecName
 from counterpoint.index.layout import SetLayout
 from counterpoint.index.static import StaticStore
 from counterpoint.index.stored_rows import split_by_segment

@@ -7,11 +7,11 @@ from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from counterpoint.errors import ConfigError
-from counterpoint.index.codec_names import CodecChoice
 from counterpoint.library.options import AddOptions, BuildOptions, SearchOptions
 from counterpoint.suggestion import suggestion
 
 if TYPE_CHECKING:
+    from counterpoint.index import CodecChoice
     from counterpoint.index.field import Expression
     from counterpoint.search import Workflow
 

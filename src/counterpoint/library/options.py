@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from counterpoint.index.codec_names import CodecChoice
-
 if TYPE_CHECKING:
+    from counterpoint.index import CodecChoice
     from counterpoint.index.field import Expression
     from counterpoint.model import Model
 
