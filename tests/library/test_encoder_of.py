@@ -82,7 +82,7 @@ def test_what_cannot_be_exported_is_told_and_encoded_by_torch(tiny_bert_folder, 
 
 def test_a_codec_that_does_not_exist_is_refused(tiny_bert_folder, tmp_path):
     model = Model(DualEncoder(Encoder(Transformer(str(tiny_bert_folder)), {"mean": Mean()}))).setup()
-    with pytest.raises(ConfigError, match="codec must be auto, 1-bit, .*; found 'bf'"):
+    with pytest.raises(ConfigError, match="codec must be auto, float32, .*, 1-bit; found 'bf'"):
         cp.index(DOCUMENTS, tmp_path / "i", model=model, codec="bf")
     assert not (tmp_path / "i").exists()
 
