@@ -62,9 +62,14 @@ class PublishedModel:
         return Module("", self.folder).config("config_sentence_transformers.json")
 
     @cached_property
+    def config(self) -> dict[str, Any]:
+        """`config.json`; empty if there is none."""
+        return Module("", self.folder).config("config.json")
+
+    @property
     def architectures(self) -> list[str]:
         """Architectures that `config.json` names."""
-        return Module("", self.folder).config("config.json").get("architectures") or []
+        return self.config.get("architectures") or []
 
     @cached_property
     def classes(self) -> list[str]:
