@@ -21,7 +21,8 @@ from counterpoint.index.kernel_names import Kernels
 FOLDER = Path(counterpoint.index.compiled.__file__).parent
 ENCODER = Path(counterpoint.onnx_encoder.__file__).parent
 FILES = sorted([*FOLDER.glob("*.py"), *ENCODER.glob("*.py")])
-KERNELS = [path for path in FILES if "cache=True" in path.read_text()]
+CACHED = re.compile(r"^@looping|^[^#\n]*cache=True[^#\n]*\)\n(?=def )|^    cache=True", re.MULTILINE)
+KERNELS = [path for path in FILES if CACHED.search(path.read_text())]
 IMPORT = re.compile(r"^from (counterpoint\.\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
 LINE = "# Imported code: {}. numba compiles anew when this file changes, but not when that does."
 WITHOUT_VBMI = "NUMBA_CPU_NAME=cascadelake NUMBA_CPU_FEATURES=" + ",".join(

@@ -20,6 +20,7 @@ from counterpoint.index.compiled.machine import (
     WORD,
     instruction,
     loaded,
+    looping,
     number,
     place_of,
     repeated,
@@ -28,7 +29,7 @@ from counterpoint.index.compiled.transposed import by_lanes, by_words
 
 __all__ = ["BATCH", "CHUNK", "aligned", "buffers_of", "find_sums", "tables_of"]
 
-# Imported code: 134009ce. numba compiles anew when this file changes, but not when that does.
+# Imported code: c616b992. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row
 SHORTS = 8  # of two bytes in a chunk
@@ -197,7 +198,7 @@ def buffers_of(lanes, width):
     return places, aligned(4 * lanes * BATCH).view(np.int32), aligned(4 * lanes * BATCH).view(np.int32)
 
 
-@njit(nogil=True, cache=True)
+@looping
 def find_sums(query, values, rows, buffers):
     """Find the sums of all query rows with 64 rows.
 

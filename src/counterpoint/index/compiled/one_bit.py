@@ -19,6 +19,7 @@ from counterpoint.index.compiled.machine import (
     LONG,
     instruction,
     loaded,
+    looping,
     number,
     place_of,
     prefetch,
@@ -28,7 +29,7 @@ from counterpoint.index.compiled.machine import (
 
 __all__ = ["by_look_ups"]
 
-# Imported code: b0239c11. numba compiles anew when this file changes, but not when that does.
+# Imported code: 91758ba6. numba compiles anew when this file changes, but not when that does.
 
 
 @instruction
@@ -60,7 +61,7 @@ def _raise(typingctx: Any, best: Any, starts: Any, lane: Any, sums: Any, rows: A
     return types.void(best, starts, lane, sums, rows, of_rows), codegen
 
 
-@njit(nogil=True, cache=True)
+@looping
 def _take(rows, going, documents):
     """Write the numbers of the next rows of the documents.
 
@@ -82,7 +83,7 @@ def _take(rows, going, documents):
     return count, (document, at)
 
 
-@njit(nogil=True, cache=True)
+@looping
 def _find_places(rows, stored, tables, halves, of_rows):
     """Find the factors of rows and where their words' products begin; prefetch these and the next rows."""
     (now, then), (values, factors, words, places), (factor, bases) = rows, stored, of_rows
@@ -97,23 +98,18 @@ def _find_places(rows, stored, tables, halves, of_rows):
         prefetch(of_words, bases[i])
 
 
-@njit(nogil=True, cache=True)
-def by_look_ups(query, tables, stored, where, halves, floor):
-    """`counterpoint.index.compiled.maxsim.maxsim_bits` for rows of 1 bit and at least 16 bytes."""
-    tiles, of_query, scales, count = query
-    values, factors, words, _ = stored
-    places, firsts, ends = where
-    width, lanes, flat, of_words = values.shape[1], len(of_query), values.reshape(-1), tables[0].reshape(-1)
-    asked = tables_of(tiles, count, width), count, width
-    buffers = buffers_of(lanes, width)
-    rows, following = np.zeros(BATCH, np.int64), np.zeros(BATCH, np.int64)
-    of_rows = np.zeros(BATCH, np.float32), np.zeros(BATCH, np.uint64)
-    best, scores, starts = np.zeros(lanes, np.float32), np.zeros(len(firsts), np.float32), -of_query
-    scored, kept, documents = 0, (values, factors, words, places), (firsts, ends)
+@looping
+def _find_scores(query, stored, documents, room, floor):
+    """Find what `by_look_ups` returns."""
+    (asked, starts, scales, centres), (firsts, ends) = query, documents
+    (best, scores, now, then), buffers, (factor, bases), (table, halves) = room
+    flat, of_words, count = stored[0].reshape(-1), table.reshape(-1), asked[1]
+    rows, following, of_rows = now, then, (factor, bases)
+    scored = 0
     some, going = _take(rows, (0, firsts[0] if len(firsts) else np.int64(0)), documents)
     while some:
         soon, going = _take(following, going, documents)
-        _find_places((rows, following), kept, tables[0], halves, of_rows)
+        _find_places((rows, following), stored, table, halves, of_rows)
         find_sums(asked, flat, rows, buffers)
         done = 0
         while done < some:
@@ -123,13 +119,28 @@ def by_look_ups(query, tables, stored, where, halves, floor):
             end = done + min(some - done, ends[scored] - here)
             if here == firsts[scored]:
                 best[:] = -np.inf
-            for lane in range(0, lanes, LANES):
-                of_lane, found = buffers[2][lane * BATCH :], (of_rows[0], of_rows[1], of_words)
+            for lane in range(0, len(best), LANES):
+                of_lane, found = buffers[2][lane * BATCH :], (factor, bases, of_words)
                 _raise(best, starts, np.uint64(lane), of_lane, (np.uint64(done), np.uint64(end)), found)
             here += end - done
             done = end
             if here == ends[scored]:
-                scores[scored] = total_of(best, tables[1][scored], scales, count, floor)
+                scores[scored] = total_of(best, centres[scored], scales, count, floor)
                 scored += 1
         rows, following, some = following, rows, soon
+
+
+@njit(nogil=True, cache=True)
+def by_look_ups(query, tables, stored, where, halves, floor):
+    """`counterpoint.index.compiled.maxsim.maxsim_bits` for rows of 1 bit and at least 16 bytes."""
+    tiles, of_query, scales, count = query
+    values, factors, words, _ = stored
+    places, firsts, ends = where
+    width, lanes = values.shape[1], len(of_query)
+    asked = (tables_of(tiles, count, width), count, width), -of_query, scales, tables[1]
+    scores, best = np.zeros(len(firsts), np.float32), np.zeros(lanes, np.float32)
+    now, then = np.zeros(BATCH, np.int64), np.zeros(BATCH, np.int64)
+    of_rows = np.zeros(BATCH, np.float32), np.zeros(BATCH, np.uint64)
+    room = (best, scores, now, then), buffers_of(lanes, width), of_rows, (tables[0], halves)
+    _find_scores(asked, (values, factors, words, places), (firsts, ends), room, floor)
     return scores

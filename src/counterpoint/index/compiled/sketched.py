@@ -26,7 +26,7 @@ from counterpoint.index.compiled.products import added_up_four, multiplied
 
 __all__ = ["sketched_rows"]
 
-# Imported code: 19c2144b. numba compiles anew when this file changes, but not when that does.
+# Imported code: c188651c. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
