@@ -109,14 +109,9 @@ def _room_for(query, stored):
     flat, size = tiles.reshape(-1), values.shape[1]
     in_place = unsigned(flat if multiplied_in_place(bits, size) else flat[:0]), ones_of(size)
     levels, begins = np.zeros(ROWS * tiles.shape[1] // LANES, np.uint8), np.zeros(ROWS, np.int64)
-    of_rows = np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)
-    return (
-        (_starts(bits, sums), np.zeros(len(scales), np.float32)),
-        in_place,
-        (levels, begins),
-        of_rows,
-        np.zeros(ROWS, np.int32),
-    )
+    of_rows, sums_of_rows = (np.zeros(ROWS, np.float32), np.zeros(ROWS, np.uint64)), np.zeros(ROWS, np.int32)
+    of_lanes = _starts(bits, sums), np.zeros(len(scales), np.float32)
+    return of_lanes, in_place, (levels, begins), of_rows, sums_of_rows
 
 
 @looping
@@ -149,7 +144,7 @@ def _find_scores(query, tables, stored, where, room, floor):
                 for row in range(ROWS):
                     begins[row] = min(at + row, end) * size
                 unpack(codes, begins, np.uint64(size), bits, levels, width)
-            for row in range(ROWS):  # apart from unpacking, so that the compiler specialises that for `bits`
+            for row in range(ROWS):
                 of_row[np.uint64(row)] = halves[factors[np.uint64(min(at + row, end))]]
             for row in range(ROWS if with_words else 0):
                 here = np.uint64(min(at + row, end))
