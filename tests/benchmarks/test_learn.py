@@ -66,7 +66,10 @@ def test_step_0_is_the_default(options, scenes, name):
     found = measured(small, scenes[name], Columns(scenes[name]))
     expected = searched(name, options)
     for kind in KINDS:
-        assert found[kind] == pytest.approx(expected[kind], abs=1e-6), kind
+        differ = ~np.isclose(found[kind], expected[kind], rtol=0, atol=1e-6)
+        # A search rounds queries to 8 bits. So two documents that nearly tie may change places, and whether
+        # two do depends on the processor that encoded them.
+        assert differ.sum() <= 1, (kind, found[kind], expected[kind])
 
 
 @pytest.mark.minilm
