@@ -75,6 +75,15 @@ def test_vectors_are_what_the_index_decodes(tmp_path, monkeypatch, model):
             np.testing.assert_array_equal(ids, whole.ids)
 
 
+def test_a_file_of_vectors_ends_soon_after_its_bound(tmp_path, monkeypatch):
+    """Its size bounds the memory of an export."""
+    monkeypatch.setattr(vector_shards, "BYTES", 1)
+    made = [{"id": str(i), "text": f"word{i}"} for i in range(150)]
+    cp.index(made, tmp_path / "i", model=HashModel()).export(tmp_path / "e", vectors=True)
+    shards = json.loads((tmp_path / "e" / "export.json").read_text())["shards"]
+    assert [shard["documents"] for shard in shards] == [64, 64, 22]
+
+
 def test_deleted_documents_and_those_of_another_condition_are_left_out(tmp_path):
     notes = built(tmp_path / "i", HashModel())
     notes.delete(["a", " e", "n3"])

@@ -34,7 +34,7 @@ from counterpoint.version import version
 
 __all__ = ["export_index"]
 
-BATCH = 512  # documents read at a time
+BATCH = 64  # documents read at a time; more would need more memory than a file of vectors
 
 
 def export_index(
