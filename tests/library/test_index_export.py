@@ -13,7 +13,10 @@ from tests.library.exports import DOCUMENTS, MODELS, built
 import counterpoint as cp
 from counterpoint.data import open_collection
 from counterpoint.errors import ArtifactError, ConfigError
-from counterpoint.index import vector_shards
+from counterpoint.index import Index, build_index, vector_shards
+from counterpoint.library.index_export import export_index
+from counterpoint.library.options import ExportOptions
+from counterpoint.types import Document
 
 
 @pytest.fixture
@@ -78,8 +81,9 @@ def test_vectors_are_what_the_index_decodes(tmp_path, monkeypatch, model):
 def test_a_file_of_vectors_ends_soon_after_its_bound(tmp_path, monkeypatch):
     """Its size bounds the memory of an export."""
     monkeypatch.setattr(vector_shards, "BYTES", 1)
-    made = [{"id": str(i), "text": f"word{i}"} for i in range(150)]
-    cp.index(made, tmp_path / "i", model=HashModel()).export(tmp_path / "e", vectors=True)
+    build_index([Document(str(i), f"word{i}") for i in range(150)], HashModel(), tmp_path / "i")
+    with Index(tmp_path / "i") as index:
+        export_index(index, tmp_path / "e", ExportOptions(vectors=True))
     shards = json.loads((tmp_path / "e" / "export.json").read_text())["shards"]
     assert [shard["documents"] for shard in shards] == [64, 64, 22]
 
