@@ -63,7 +63,7 @@ class PublishedModel:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """`config.json`; empty if there is none."""
+        """The settings in `config.json`; an empty dictionary if there is no such file."""
         return Module("", self.folder).config("config.json")
 
     @property
