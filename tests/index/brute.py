@@ -39,11 +39,14 @@ class Found:
     leaves: Mapping[str, list]
 
 
+LARGEST = {"int8": 127, "int4": 7}
+
+
 @dataclass(frozen=True)
 class Part:
     """A vector set.
 
-    `codec`: float32, float16, int8, `static` (the model's own table), or `kept` (what the index says that it
+    `codec`: float32, float16, int8, int4, `static` (the model's own table), or `kept` (what the index says that it
     has stored: `Brute.stored`). `exact`: it has postings; `listed`: lists of centroids.
     """
 
@@ -168,8 +171,8 @@ class Brute:
         codec = self.parts[part].codec
         if codec == "float16":
             values = values.astype(np.float16)
-        elif codec == "int8":
-            scales = (np.abs(values).max(axis=1, initial=0.0) / 127)[:, None]
+        elif codec in LARGEST:
+            scales = (np.abs(values).max(axis=1, initial=0.0) / LARGEST[codec])[:, None]
             up = scales.astype(np.float16)
             up = np.where(up < scales, np.nextafter(up, np.float16(np.inf)), up).astype(np.float64)
             values = np.rint(values / np.where(up > 0, up, 1)) * up

@@ -86,7 +86,7 @@ HIL = SearchSettings(weights={"lexical": 0.3, "l": 0.3, "h": 0.4})
 
 
 def hashed(codec, words=None, **given):
-    pooled = "int8" if codec.endswith("bit") else codec
+    pooled = "int8" if codec == "int4" or codec.endswith("bit") else codec
     return {"mean": Part(pooled, pooled=True), "words": Part(words or codec, **given)}
 
 
@@ -133,6 +133,7 @@ LAYOUTS = {
         None, {}, IndexSettings(), (SearchSettings(weights={"lexical": 1.0}),), ("hybrid", "lexical"),
         typed={"lang": "str"},
     ),
+    "int4": Layout(HashModel(), hashed("int4"), IndexSettings(codec="int4"), EVERY),
 }  # fmt: skip
 
 
