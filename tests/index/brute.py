@@ -46,8 +46,8 @@ LARGEST = {"int8": 127, "int4": 7}
 class Part:
     """A vector set.
 
-    `codec`: float32, float16, int8, int4, `static` (the model's own table), or `kept` (what the index says that it
-    has stored: `Brute.stored`). `exact`: it has postings; `listed`: lists of centroids.
+    `codec`: float32, float16, int8, int4, `static` (the model's own table), or `kept` (what the index says
+    that it has stored: `Brute.stored`). `exact`: it has postings; `listed`: lists of centroids.
     """
 
     codec: str
