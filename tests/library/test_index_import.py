@@ -252,6 +252,8 @@ def test_vectors_may_be_left_out_or_insisted_on(tmp_path):
         cp.index(tmp_path / "e", tmp_path / "l", model=encoder, passage_words=4, vectors=True)
     with pytest.raises(ConfigError, match="--vectors: the vectors of the export were made by another model"):
         cp.index(tmp_path / "e", tmp_path / "l", model=AnotherModel(), vectors=True)
+    with pytest.raises(ConfigError, match="--vectors: an index without a model stores none"):
+        cp.index(tmp_path / "e", tmp_path / "l", model=None, vectors=True)
     exported(notes, tmp_path / "f")
     with pytest.raises(ConfigError, match="--vectors: .* has none"):
         cp.index(tmp_path / "f", tmp_path / "l", model=encoder, vectors=True)

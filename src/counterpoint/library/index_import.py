@@ -146,6 +146,10 @@ class Import:
         sets = self.about.sets
         if options.vectors and not sets:
             raise ConfigError(f"--vectors: {self.folder} has none; export it again with --vectors")
+        if options.vectors and model is None:
+            raise ConfigError(
+                "--vectors: an index without a model stores none; leave --vectors or --model out"
+            )
         if model is None or not sets or options.vectors is False:
             return None, ""
         why = ""
