@@ -57,10 +57,7 @@ def test_scores_from_disk_are_those_of_decoded_vectors(tmp_path, codec):
     with Index(tmp_path / "i") as index:
         codecs = {name: layout.codec for name, layout in index.layouts.items()}
         documents = {name: decoded(rows, codecs[name]) for name, rows in made.items()}
-        for (
-            name,
-            rows,
-        ) in made.items():  # so that a codec that decodes to something else cannot agree with itself
+        for name, rows in made.items():  # a codec that decodes to something else cannot agree with itself
             np.testing.assert_allclose(documents[name].values, rows.values, atol=0.1)
         rounds = any(isinstance(CODECS[each], Integral) for each in codecs.values())
         tolerance = 2e-2 if rounds else 1e-6  # codecs of integers round queries, too
