@@ -4,6 +4,7 @@ import errno
 import fcntl
 import multiprocessing
 import os
+import shutil
 import threading
 import time
 
@@ -14,7 +15,7 @@ from tests.faults import Disk
 from counterpoint import locks as lock_module
 from counterpoint.cli.main import main
 from counterpoint.errors import ArtifactError
-from counterpoint.index import Index, Manifest, build_index
+from counterpoint.index import Index, Manifest, build_index, committing
 from counterpoint.index.changing import changing
 from counterpoint.index.lock import locked
 from counterpoint.search import Searcher
@@ -45,6 +46,18 @@ def refused(folder, capsys, *needles):
         if command[0] != "compact":  # where nothing is due, nothing is written
             assert code == 2 and all(needle in said for needle in needles) and "Traceback" not in said, said
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_an_index_that_is_removed_while_a_writer_begins(folder, capsys, monkeypatch):
+    def removed(folder, manifest):
+        shutil.rmtree(folder)
+        return os.scandir(folder / "segments")  # as looking for what a killed writer left does
+
+    monkeypatch.setattr(committing, "unfinished_segment", removed)
+    assert main(["delete", str(folder), "a"]) == 2
+    said = capsys.readouterr().err
+    assert "segments: cannot write: No such file or directory" in said and "Traceback" not in said, said
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("code", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL])

@@ -90,6 +90,7 @@ READS = (search, document, rerank, rerank_texts, info)
 WRITES = (*READS, search, add)
 
 
+@pytest.mark.filterwarnings("ignore:committed, but not compacted")  # the other side writes, or removed it
 @pytest.mark.parametrize("change", [rebuild, change_and_compact, remove_and_bring_back])
 @pytest.mark.parametrize(
     ("asking", "requests"),
@@ -127,8 +128,7 @@ def test_answers_are_of_one_commit_while_the_index_changes(tmp_path, caplog, say
             while not done.is_set():
                 try:
                     change(folder, latest + 1)
-                except (ArtifactError, UserWarning) as error:  # the server writes the index
-                    assert isinstance(error, ArtifactError) or "committed, but not compacted" in str(error)
+                except ArtifactError:  # the server writes the index
                     time.sleep(0.02)
                 else:
                     latest += 1
@@ -146,9 +146,11 @@ def test_answers_are_of_one_commit_while_the_index_changes(tmp_path, caplog, say
                 done.set()
                 writing.result()
         with httpx.Client(base_url=address) as client:
+            change(
+                folder, latest + 1
+            )  # nobody else writes now; the change before may have left half an index
             found, texts = search(client)
-            assert found.status_code == 200  # the last change may have been stopped in the middle
-            assert generations(texts) in ({str(latest)}, {str(latest + 1)})
+            assert found.status_code == 200 and generations(texts) == {str(latest + 1)}
     assert len(seen) > 1 and statuses.total() >= requests
     assert not [record for record in caplog.records if record.exc_info or "Traceback" in str(record.msg)]
     if asking is READS and change is not remove_and_bring_back:

@@ -52,9 +52,10 @@ def _held(folder: Path, read: Callable[[], H]) -> Iterator[H]:
     if not (folder / NAME).exists():  # raise before leaving a lock file in a folder that is not an index
         Manifest.read(folder)
     with locked(folder):
-        now = read()
-        manifest = now if isinstance(now, Manifest) else now.manifest
-        unfinished = unfinished_segment(folder, manifest)
+        with writing(folder):  # somebody may remove the index meanwhile
+            now = read()
+            manifest = now if isinstance(now, Manifest) else now.manifest
+            unfinished = unfinished_segment(folder, manifest)
         kept = None if unfinished is None else unfinished[0]
         remove_unfinished(folder, kept, manifest)
         try:
