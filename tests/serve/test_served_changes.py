@@ -146,9 +146,7 @@ def test_answers_are_of_one_commit_while_the_index_changes(tmp_path, caplog, say
                 done.set()
                 writing.result()
         with httpx.Client(base_url=address) as client:
-            change(
-                folder, latest + 1
-            )  # nobody else writes now; the change before may have left half an index
+            change(folder, latest + 1)  # undisturbed; the one before may have left half an index
             found, texts = search(client)
             assert found.status_code == 200 and generations(texts) == {str(latest + 1)}
     assert len(seen) > 1 and statuses.total() >= requests
