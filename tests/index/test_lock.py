@@ -15,7 +15,7 @@ from tests.faults import Disk
 from counterpoint import locks as lock_module
 from counterpoint.cli.main import main
 from counterpoint.errors import ArtifactError
-from counterpoint.index import Index, Manifest, build_index, committing
+from counterpoint.index import Index, Manifest, build, build_index, committing
 from counterpoint.index.changing import changing
 from counterpoint.index.lock import locked
 from counterpoint.search import Searcher
@@ -58,6 +58,16 @@ def test_an_index_that_is_removed_while_a_writer_begins(folder, capsys, monkeypa
     said = capsys.readouterr().err
     assert "segments: cannot write: No such file or directory" in said and "Traceback" not in said, said
     assert not folder.exists()
+
+
+def test_an_index_that_is_removed_while_a_build_goes_on(folder, monkeypatch):
+    def removed(folder):
+        shutil.rmtree(folder)
+        return os.scandir(folder / "segments")
+
+    monkeypatch.setattr(build, "unfinished_segment", removed)
+    with pytest.raises(ArtifactError, match="cannot write: No such file or directory"):
+        build.keep_search(folder, {})
 
 
 @pytest.mark.parametrize("code", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL])

@@ -284,7 +284,8 @@ def _exclusively(folder: Path, overwrite: bool, resume: bool) -> Iterator[tuple[
     try:
         with locked(folder):
             began = True
-            unfinished = unfinished_segment(folder) if resume else None
+            with writing(folder):  # somebody may remove the index meanwhile
+                unfinished = unfinished_segment(folder) if resume else None
             remove_unfinished(folder, but=None if unfinished is None else unfinished[0])
             yield unfinished
     finally:
