@@ -60,6 +60,19 @@ def test_an_index_that_is_removed_while_a_writer_begins(folder, capsys, monkeypa
     assert not folder.exists()
 
 
+def test_an_index_that_is_replaced_while_a_writer_works(folder, capsys):
+    """The lock's file goes with the folder, so that another process can build an index there."""
+    index, other = Index(folder), folder.with_name("other")
+    build_index(DOCUMENTS[1:], None, other)
+    with pytest.raises(ArtifactError, match="another process replaced"), index, changing(index) as change:
+        change.delete(["a"])
+        shutil.rmtree(folder)
+        shutil.copytree(other, folder)
+    assert Manifest.read(folder) == Manifest.read(other) and not Manifest.read(folder).faults(folder)
+    assert main(["delete", str(folder), DOCUMENTS[1].id]) == 0  # removes what the other one left, too
+    assert main(["verify", str(folder)]) == 0, capsys.readouterr().err
+
+
 def test_an_index_that_is_removed_while_a_build_goes_on(folder, monkeypatch):
     def removed(folder):
         shutil.rmtree(folder)

@@ -23,6 +23,8 @@ from counterpoint.version import version
 
 __all__ = ["commit", "exclusively", "holding", "sealed", "telling"]
 
+REPLACED = "another process replaced this index meanwhile; nothing was changed. Repeat this on the new one"
+
 H = TypeVar("H", Index, Manifest)
 
 
@@ -92,6 +94,9 @@ def commit(folder: Path, manifest: Manifest, segments: Sequence[SegmentEntry], l
         segments: in the order of their documents. Those without a live document are left out, unless there
             are no others.
         longer: number of new documents with more word-pieces than the model reads.
+
+    Raises:
+        ArtifactError: the index on disk is no longer the one that `manifest` describes.
     """
     kept = [entry for entry in segments if entry.live] or list(segments[-1:])
     before = {name for entry in manifest.segments for name in entry.folders()}
@@ -105,6 +110,10 @@ def commit(folder: Path, manifest: Manifest, segments: Sequence[SegmentEntry], l
     report = dict(manifest.report)
     if "longer" in report:
         report["longer"] += longer
+    # A removed folder takes the lock's file with it, and then another process may have built an index here.
+    now = Manifest.read(folder)
+    if (now.segments, now.files) != (manifest.segments, manifest.files):
+        raise ArtifactError(REPLACED, path=folder)
     replace(
         manifest,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
