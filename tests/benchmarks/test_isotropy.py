@@ -66,6 +66,16 @@ def test_where_each_source_has_a_model_its_rows_are_compared_with_its_own_baseli
     assert "| in | source | ColBERT | token | whitening | 1 | 0.400 | 0.300 |" in near
 
 
+def test_isotropy_after_a_map_has_an_interval_over_seeds(capsys):
+    """Of the means over targets, .2, .3 and .7: .4 ± 4.303·.2646/√3, by hand."""
+    rows = [row("-", target, "none", 0.1) for target in "bc"]
+    for target, values in {"b": (0.1, 0.3, 0.8), "c": (0.3, 0.3, 0.6)}.items():
+        mapped = row("a", target, "Glow", 0)
+        rows.append({**mapped, "seeds": [measured(value) for value in values]})
+    summary(with_tests(rows))
+    assert "| Glow | 2 | 0.100 | 0.400 [-0.257, 1.057] |" in capsys.readouterr().out
+
+
 def test_figures_have_the_methods_of_each_pair_and_the_targets_own_model_as_a_line(tmp_path):
     rows = with_tests(
         [row("a", "a", "none", 0.5), row("a", "b", "none", 0.2), row("a", "b", "whitening", 0.6)]
