@@ -73,10 +73,13 @@ def _loaded(name: str, revision: str | None) -> Model:
 
 def _tried(model: Model, folder: Path) -> Model:
     """Return the model after checking its settings and encoding a word: some faults appear only then."""
+    encoders = [model.encoder.encode_document]
+    if model.encoder.document is not None:
+        encoders.append(model.encoder.encode_query)
     with suppress(NotFittedError), reading(folder):
         SearchSettings.from_dict(model.search or {})
-        made = model.encoder.encode_document([A_TEXT], TRIAL)
-        if not all(np.isfinite(packed.values).all() for packed in made.values()):
+        made = [packed for encode in encoders for packed in encode([A_TEXT], TRIAL).values()]
+        if not all(np.isfinite(packed.values).all() for packed in made):
             raise ArtifactError(
                 "the vectors of a word are NaN or infinite; a setting is wrong, or the weights are damaged"
             )

@@ -12,6 +12,7 @@ from torch.nn.functional import normalize
 
 from counterpoint.encode import Encoder, Mean, Transformer, load_encoder
 from counterpoint.errors import ArtifactError
+from counterpoint.loading import load_model
 
 st = pytest.importorskip("sentence_transformers")
 formats = pytest.importorskip("tests.encode.formats")
@@ -84,21 +85,25 @@ def test_dense_as_it_was_saved_before_version_6(tmp_path):
     np.testing.assert_allclose(found, reference.encode(TEXTS), atol=2e-5)
 
 
-def test_router_with_a_side_each(tmp_path):
+def save_router(folder):
+    """A model whose sides have a transformer each; (sentence-transformers' model, folder)."""
     from sentence_transformers.base.modules import Router
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    router = Router.for_query_document(
-        query_modules=[formats.bert(tmp_path / "a"), Pooling(16), formats.dense_layer(16, 5)],
-        document_modules=[
-            st.base.modules.Transformer(str(tmp_path / "a")),
-            Pooling(16),
-            formats.dense_layer(16, 5),
-        ],
-    )
+    formats.bert(folder / "a")
+    sides = [
+        [st.base.modules.Transformer(str(folder / "a")), Pooling(16), formats.dense_layer(16, 5)]
+        for _ in range(2)
+    ]
+    router = Router.for_query_document(query_modules=sides[0], document_modules=sides[1])
     reference = st.SentenceTransformer(modules=[router, formats.normalise()], device="cpu")
-    reference.save(str(tmp_path / "model"))
-    found = load_encoder(tmp_path / "model")
+    reference.save(str(folder / "model"))
+    return reference, folder / "model"
+
+
+def test_router_with_a_side_each(tmp_path):
+    reference, folder = save_router(tmp_path)
+    found = load_encoder(folder)
     assert found.document is not None
     np.testing.assert_allclose(
         found.encode_query(QUERIES, FP32)["mean"].values, reference.encode_query(QUERIES), atol=2e-5
@@ -106,6 +111,15 @@ def test_router_with_a_side_each(tmp_path):
     np.testing.assert_allclose(
         found.encode_document(TEXTS, FP32)["mean"].values, reference.encode_document(TEXTS), atol=2e-5
     )
+
+
+@pytest.mark.parametrize("side", ["query", "document"])
+def test_each_side_is_tried_on_loading(tmp_path, side):
+    _, folder = save_router(tmp_path)
+    [config] = folder.glob(f"{side}_0_*/config.json")
+    config.write_text(json.dumps({**json.loads(config.read_text()), "layer_norm_eps": -1e9}))
+    with pytest.raises(ArtifactError, match="the vectors of a word are NaN or infinite"):
+        load_model(folder)
 
 
 # -- several vectors ---------------------------------------------------------------------------------------

@@ -204,12 +204,25 @@ class Tokens:
     encode_query = encode_document
 
 
-def test_a_kind_that_is_not_known_is_told(tmp_path):
+@pytest.mark.parametrize(
+    ("newer", "said"),
+    [({"kind": "tree"}, "is a store of kind 'tree'"), ({"codec": "3-bit"}, "has the codec '3-bit'")],
+)
+def test_a_kind_or_codec_that_is_not_known_is_told(tmp_path, newer, said):
     build_index([Document("a", "1 2")], Tokens(), tmp_path / "i", IndexSettings(codec="2-bit", lexical=None))
     manifest = Manifest.read(tmp_path / "i")
-    layouts = {"tokens": {**manifest.settings["layouts"]["tokens"], "kind": "tree"}}
+    layouts = {"tokens": {**manifest.settings["layouts"]["tokens"], **newer}}
     replace(manifest, settings={**manifest.settings, "layouts": layouts}).write(tmp_path / "i")
-    with pytest.raises(ArtifactError, match="store of kind 'tree', which this version"):
+    with pytest.raises(ArtifactError, match=f"vector set 'tokens' {said}, which this version"):
+        Index(tmp_path / "i")
+
+
+def test_a_segments_codec_that_is_not_known_is_told(tmp_path):
+    build_index([Document("a", "1 2")], Tokens(), tmp_path / "i", IndexSettings(codec="2-bit", lexical=None))
+    manifest = Manifest.read(tmp_path / "i")
+    newer = replace(manifest.segments[0], codecs={"tokens": "3-bit"})
+    replace(manifest, segments=(newer,)).write(tmp_path / "i")
+    with pytest.raises(ArtifactError, match="has the codec '3-bit', which this version"):
         Index(tmp_path / "i")
 
 

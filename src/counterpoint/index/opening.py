@@ -7,6 +7,7 @@ from pathlib import Path
 
 from counterpoint.errors import ArtifactError
 from counterpoint.index.checked import CheckedFolder
+from counterpoint.index.codec import CODECS
 from counterpoint.index.deletes import Deletes
 from counterpoint.index.kinds import KINDS
 from counterpoint.index.layout import SetLayout
@@ -42,19 +43,26 @@ def opened(
 
 def _open(folder: Path, manifest: Manifest, known: Mapping[str, Segment]) -> Opened:
     layouts = {name: SetLayout.from_dict(x) for name, x in manifest.settings["layouts"].items()}
-    for name, layout in layouts.items():
-        if layout.kind not in KINDS:
-            raise ArtifactError(
-                f"vector set {name!r} is a store of kind {layout.kind!r}, which this version does not know; "
-                "install the version that wrote the index or build it again",
-                path=folder,
-            )
+    for each in (layouts, *(entry.layouts(layouts) for entry in manifest.segments)):
+        for name, layout in each.items():
+            _check_known(folder, name, layout)
 
     def files(name: str) -> CheckedFolder:
         return CheckedFolder(folder / name, manifest.files_of(name))
 
     segments = tuple(_segment(entry, known.get(entry.name), files) for entry in manifest.segments)
     return manifest, segments, stores_of(layouts, segments)
+
+
+def _check_known(folder: Path, name: str, layout: SetLayout) -> None:
+    asked = {"is a store of kind": (layout.kind, KINDS), "has the codec": (layout.codec, CODECS)}
+    for what, (given, known) in asked.items():
+        if given not in known:
+            raise ArtifactError(
+                f"vector set {name!r} {what} {given!r}, which this version does not know; "
+                "install the version that wrote the index or build it again",
+                path=folder,
+            )
 
 
 def stores_of(layouts: Mapping[str, SetLayout], segments: Sequence[Segment]) -> Mapping[str, VectorStore]:
