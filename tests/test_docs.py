@@ -51,6 +51,17 @@ def test_command_lines_parse(line):
     command.make_context(arguments[0], arguments[1:], parent=above)
 
 
+def test_the_pages_of_losses_and_codecs_have_all_of_them():
+    from counterpoint import learn
+    from counterpoint.index.codec import CODECS
+
+    parts = [getattr(learn, name) for name in learn.__all__]
+    losses = {each.__name__ for each in parts if isinstance(each, type) and issubclass(each, learn.Loss)}
+    for page, names in (("losses.md", losses - {"Loss", "Objective"}), ("search.md", set(CODECS))):
+        said = (ROOT / "docs" / page).read_text()
+        assert len(names) > 6 and not {name for name in names if f"`{name}" not in said}, page
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_an_example_on_its_page(name):
     page = ROOT / "docs" / "command-line.md"

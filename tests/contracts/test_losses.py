@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 from counterpoint.config import restore
 from counterpoint.learn import Loss
-from counterpoint.testing.losses import RULES
+from counterpoint.testing.losses import RULES, some_step
 
 LOSSES = {cls.__name__: cls for cls in PARTS if issubclass(cls, Loss) and not inspect.isabstract(cls)}
 # Softmax and margins see only differences of one query's scores (`symmetric` compares queries, too).
@@ -26,6 +26,7 @@ DIFFERENCES = {
     "MarginMSE",
     "MultiLabelMargin",
     "NegativeLogLikelihood",
+    "Objective",
     "PairwiseCrossEntropy",
     "PairwiseSoftmax",
     "ResidualMargin",
@@ -61,14 +62,29 @@ def test_keeps_the_rule(declare, rule, seed):
     rule(declare().setup(), Random(seed))
 
 
+def with_constant(step):
+    """The step with another constant on the scores of each query."""
+    constant = torch.linspace(-5, 5, len(step.scores) + 1)[1:, None]
+    targets = replace(step.targets, cached=step.targets.cached + constant)
+    return replace(step, scores=step.scores + constant, targets=targets)
+
+
 @pytest.mark.parametrize("declare", [case for case in CASES if sees_only_differences(case)])
 @anything
 @given(step=steps())
 def test_a_constant_on_a_querys_scores_does_not_matter(declare, step):
     loss = declare().setup()
-    constant = torch.linspace(-5, 5, len(step.scores) + 1)[1:, None]
-    targets = replace(step.targets, cached=step.targets.cached + constant)
-    assert_close(loss(replace(step, scores=step.scores + constant, targets=targets)), loss(step), **CLOSE)
+    assert_close(loss(with_constant(step)), loss(step), **CLOSE)
+
+
+@pytest.mark.parametrize("declare", [case for case in CASES if not sees_only_differences(case)])
+def test_a_loss_that_sees_only_differences_is_named(declare):
+    loss, moved, shifted = declare().setup(), False, False
+    for step in map(some_step, map(Random, range(8))):
+        noise = torch.linspace(-5, 5, step.scores.numel()).view_as(step.scores)
+        moved |= not torch.allclose(loss(replace(step, scores=step.scores + noise)), loss(step), **CLOSE)
+        shifted |= not torch.allclose(loss(with_constant(step)), loss(step), **CLOSE)
+    assert shifted or not moved, f"add {type(loss).__name__} to DIFFERENCES of {__file__}"
 
 
 @examples
