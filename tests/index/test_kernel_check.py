@@ -25,10 +25,20 @@ CACHED = re.compile(r"^@looping|^[^#\n]*cache=True[^#\n]*\)\n(?=def )|^    cache
 KERNELS = [path for path in FILES if CACHED.search(path.read_text())]
 IMPORT = re.compile(r"^from (counterpoint\.\S+) import (\([^)]*\)|.*)$", re.MULTILINE)
 LINE = "# Imported code: {}. numba compiles anew when this file changes, but not when that does."
-WITHOUT_VBMI = "NUMBA_CPU_NAME=cascadelake NUMBA_CPU_FEATURES=" + ",".join(
-    f"+{name}"
-    for name in "avx512f avx512bw avx512dq avx512vl avx512cd avx512vnni avx2 fma bmi bmi2 f16c popcnt".split()
+BEFORE_AVX512 = "avx2 fma bmi bmi2 f16c popcnt"
+
+
+def settings_for(processor, features):
+    """numba's, to compile for a processor."""
+    return f"NUMBA_CPU_NAME={processor} NUMBA_CPU_FEATURES=" + ",".join(
+        f"+{name}" for name in features.split()
+    )
+
+
+WITHOUT_VBMI = settings_for(
+    "cascadelake", f"avx512f avx512bw avx512dq avx512vl avx512cd avx512vnni {BEFORE_AVX512}"
 )
+WITHOUT_AVX512 = settings_for("haswell", BEFORE_AVX512)
 
 
 def imported(path):
@@ -92,12 +102,14 @@ def test_every_kernel_is_checked(name):
         ("NUMBA_ENABLE_AVX=0", "compiled, portable"),
         ("NUMBA_DISABLE_JIT=1", "numpy"),
         pytest.param(WITHOUT_VBMI, "compiled, AVX-512 VNNI", marks=pytest.mark.long),
+        pytest.param(WITHOUT_AVX512, "compiled, AVX2", marks=pytest.mark.long),
     ],
 )
 def test_numbas_settings_are_followed(setting, kernel, tmp_path):
     """In a process of its own; with an instruction that numba does without, LLVM would end the process."""
-    if "VNNI" in kernel and "VNNI" not in paths.described()["kernel"]:
-        pytest.skip("this processor has no AVX-512 VNNI")
+    here = paths.described()["kernel"]
+    if "VNNI" in kernel and "VNNI" not in here or "AVX2" in kernel and "AVX" not in here:
+        pytest.skip(f"this processor has no {kernel.removeprefix('compiled, ')}")
     changed = dict(each.split("=") for each in setting.split())
     environment = {**os.environ, **changed, "NUMBA_CACHE_DIR": str(tmp_path)}
     code = "from counterpoint.index.paths import described; print(described()['kernel'])"

@@ -110,9 +110,9 @@ def _scans_agree(
 def _bounds_agree(kernels: Kernels, rng: np.random.Generator, width: int) -> bool:
     """The same for rotations, and for upper bounds by rows of `width` bytes."""
     query = rounded(rng.normal(size=(18, 8 * width - 3)).astype(np.float32), TOP)
-    bits, integers = rng.integers(0, 256, (20, width), np.uint8), np.zeros(8 * width, np.int8)
+    bits, integers = rng.integers(0, 256, (40, width), np.uint8), np.zeros(8 * width, np.int8)
     integers[:-3] = query.rows[0]
-    factors, numbers = rng.random(20).astype(np.float16), (query.scales[0], np.float32(0.1))
+    factors, numbers = rng.random(40).astype(np.float16), (query.scales[0], np.float32(0.1))
     bounds = kernels.sketched((integers, *numbers), bits, factors.view(np.uint16))
     wanted = sketched((query.rows[0], *numbers), bits, factors)
     turned = rotated(query.rows, kernels.turn)

@@ -112,7 +112,9 @@ def described() -> dict[str, str]:
     """The kernels that compute integer scores on this machine, for `info --hardware`."""
     if _loaded() is None:
         return {"kernel": "numpy"}
-    from counterpoint.index.compiled.machine import VBMI, VNNI
+    from counterpoint.index.compiled.machine import AVX2, VBMI, VNNI
 
-    used = [name for name, there in (("VNNI", VNNI), ("VBMI", VBMI)) if there]
-    return {"kernel": f"compiled, AVX-512 {' and '.join(used)}" if used else "compiled, portable"}
+    used = " and ".join(name for name, there in (("VNNI", VNNI), ("VBMI", VBMI)) if there)
+    if used:
+        return {"kernel": f"compiled, AVX-512 {used}"}
+    return {"kernel": "compiled, AVX2" if AVX2 else "compiled, portable"}

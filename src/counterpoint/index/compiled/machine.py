@@ -13,6 +13,7 @@ from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 __all__ = [
+    "AVX2",
     "BYTE",
     "FLOATS",
     "INTS",
@@ -53,7 +54,7 @@ def _compiles_for(feature: str) -> bool:
     return f"+{feature}" in features.split(",")
 
 
-VNNI, VBMI = (_compiles_for(f"avx512{name}") for name in ("vnni", "vbmi"))
+AVX2, VNNI, VBMI = (_compiles_for(name) for name in ("avx2", "avx512vnni", "avx512vbmi"))
 X86 = llvm.get_process_triple().startswith(("x86_64", "i686", "amd64"))
 
 

@@ -9,11 +9,13 @@ from llvmlite import ir
 from numba import njit, types
 
 from counterpoint.index.compiled.machine import (
+    AVX2,
     BYTE,
     INTS,
     LANES,
     LONG,
     VBMI,
+    VNNI,
     given,
     instruction,
     loaded,
@@ -23,14 +25,18 @@ from counterpoint.index.compiled.machine import (
 )
 from counterpoint.index.compiled.nibbles import CHUNK, by_nibbles, tables_of
 from counterpoint.index.compiled.products import added_up_four, multiplied
+from counterpoint.index.compiled.shuffled import ROWS as SHUFFLED
+from counterpoint.index.compiled.shuffled import by_shuffles, least_of, small_tables_of
 
 __all__ = ["sketched_rows"]
 
-# Imported code: c188651c. numba compiles anew when this file changes, but not when that does.
+# Imported code: afcf5086. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
 BLOCK = 1024  # rows whose sums are held at a time, a multiple of `ROWS`
+TURNED = VBMI or AVX2 and not VNNI  # whether bits of several rows are looked up at once
+MOST = LANES if VBMI else SHUFFLED  # rows looked up at once
 EXPONENTS = np.float32(2.0**112)  # a float16 has its exponent from 15 on, a float32 from 127
 BYTES = ir.VectorType(BYTE, WIDE)
 FLAGS = ir.VectorType(ir.IntType(1), WIDE)
@@ -143,12 +149,14 @@ def sketched_rows(query, signs, factors):
     wide = shifted.view(np.float32)
     for value in integers:
         total += np.int32(value)
-    looked_up = VBMI and width >= CHUNK and count >= LANES
+    looked_up = TURNED and width >= CHUNK and count >= MOST
     in_vectors = not looked_up and width >= 8 and count >= ROWS
-    nibbles, spaced = tables_of(integers, width * looked_up), _spaced(integers, width * in_vectors)
+    spaced = _spaced(integers, width * in_vectors)
     tables = _byte_tables(integers, 0 if looked_up or in_vectors else width)
+    nibbles = tables_of(integers, width * (looked_up and VBMI))
+    shuffled = small_tables_of(integers, width * (looked_up and not VBMI)), least_of(integers)
     for first in range(0, count, BLOCK):
-        start = min(first, max(0, count - LANES))  # a last block of fewer rows overlaps the one before
+        start = min(first, max(0, count - MOST))  # a last block of fewer rows overlaps the one before
         some = min(BLOCK, count - start)
         if in_vectors:
             _by_vectors(spaced, signs, sums, start, some)
@@ -156,10 +164,13 @@ def sketched_rows(query, signs, factors):
             _by_tables(tables, signs, sums, start, some)
         elif VBMI:  # else this is not compiled, which would fail
             by_nibbles(nibbles, signs, sums, start, some)
+        elif AVX2:
+            by_shuffles(shuffled, signs, sums, start, some)
         for at in range(np.uint64(some)):
             shifted[at] = np.uint32(factors[np.uint64(start) + at]) << np.uint32(13)
         for at in range(np.uint64(some)):
             factor = wide[at] * EXPONENTS  # exact; a table of all float16 takes longer
-            estimate = np.float32(np.int32(2) * sums[at] - total) * (factor * scale)
+            whole = np.int32(np.int32(2) * sums[at] - total)  # AVX2 cannot turn 64 bits into a float32
+            estimate = np.float32(whole) * (factor * scale)
             found[np.uint64(start) + at] = estimate + factor * error
     return found
