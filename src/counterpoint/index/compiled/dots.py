@@ -6,9 +6,10 @@ products to memory. Both take:
 
 - query: all tiles, flat; what each query row's products are added to; and for `raised` its best similarity
 - lane: the first of the sixteen
-- rows: the levels of eight rows (`unpack`), and how many one row has. If the rows are multiplied in place
-  (`in_place`): signed bytes, how many one row has, where the eight begin, and what each row's products are
-  added to. Then the query's tiles are unsigned
+- rows: the levels of eight rows (`unpack`), how many one row has and, only if they are at most 30 and this
+  pays (`products.FEW`), anything. If the rows are multiplied in place (`in_place`): signed bytes, how many
+  one row has, where the eight begin, and what each row's products are added to. Then the query's tiles are
+  unsigned
 
 A tile is ordered so that four components of a row are multiplied with the same four of all sixteen query rows
 at once (`products.multiplied`). Eight rows share each read of the tile, and their sums stay in registers.
@@ -38,7 +39,7 @@ from counterpoint.index.compiled.machine import (
     repeated,
     spread,
 )
-from counterpoint.index.compiled.products import multiplied
+from counterpoint.index.compiled.products import few_multiplied, multiplied
 
 __all__ = ["ROWS", "STEP", "asked_of", "dots", "raised", "tiles_of", "total_of", "word_of"]
 
@@ -84,7 +85,8 @@ def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
     adds code to the loop; it is given the number of the iteration.
     """
     _, builder, signature, args = code
-    lane, width, in_place = args[1], builder.extract_value(args[2], 1), len(signature.args[2]) > 2
+    lane, width, of_rows = args[1], builder.extract_value(args[2], 1), len(signature.args[2])
+    in_place, few = of_rows == 4, of_rows == 3
     tiles = place_of(code, (0, 0), builder.mul(lane, width), INTS)
     start = builder.extract_value(args[2], 2) if in_place else number(0)
     places = [builder.add(start, builder.mul(width, number(row))) for row in range(ROWS)]
@@ -96,12 +98,23 @@ def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
         sums = list(before)
         if fetch is not None:
             fetch(here)
-        for more in range(STEP // 4):
-            place = builder.add(builder.mul(here, number(STEP // 4)), number(more))
-            of_query = loaded(builder, builder.gep(tiles, [place]))
-            for row, words in enumerate(rows):
-                word = spread(builder, loaded(builder, builder.gep(words, [place])), INTS)
-                both = (of_query, word) if in_place else (word, of_query)  # the unsigned first
+        two = builder.mul(here, number(STEP // 4))
+        places = [builder.add(two, number(more)) for more in range(STEP // 4)]
+        of_query = [loaded(builder, builder.gep(tiles, [place])) for place in places]
+
+        def word(row: int, which: int) -> Any:
+            return spread(builder, loaded(builder, builder.gep(rows[row], [places[which]])), INTS)
+
+        if few:
+            for row in range(ROWS):
+                both = [(word(row, which), asked) for which, asked in enumerate(of_query)]
+                sums[row] = few_multiplied(builder, sums[row], both)
+            return sums
+        for which, asked in enumerate(of_query):
+            for row in range(ROWS):
+                both = (
+                    (asked, word(row, which)) if in_place else (word(row, which), asked)
+                )  # the unsigned first
                 sums[row] = multiplied(builder, sums[row], *both)
         return sums
 

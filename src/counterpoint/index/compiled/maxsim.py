@@ -10,11 +10,12 @@ from counterpoint.index.compiled.dots import ROWS, dots, raised, total_of, word_
 from counterpoint.index.compiled.in_place import multiplied_in_place, ones_of, sum_rows, unsigned
 from counterpoint.index.compiled.machine import LANES, VNNI, given, looping, prefetch
 from counterpoint.index.compiled.one_bit import by_look_ups
+from counterpoint.index.compiled.products import FEW
 from counterpoint.index.compiled.unpacked import unpack
 
 __all__ = ["HALVES", "maxsim_bits", "products_of", "products_of_words"]
 
-# Imported code: 071e788b. numba compiles anew when this file changes, but not when that does.
+# Imported code: b0514078. numba compiles anew when this file changes, but not when that does.
 
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 """Every float16 as float32, by its bits; numba does not support float16."""
@@ -49,7 +50,10 @@ def _find_products(query, table, halves, places, room):
             begins[row] = places[at + min(row, some - 1)] * size
         unpack(codes, begins, np.uint64(size), bits, levels, width)
         for lane in range(np.uint64(0), np.uint64(len(sums)), np.uint64(LANES)):
-            dots(asked, lane, rows, found)
+            if FEW and bits < 8:
+                dots(asked, lane, (*rows, bits), found)
+            else:
+                dots(asked, lane, rows, found)
             for row in range(some):
                 place = np.uint64(places[at + row])
                 factor = halves[factors[place]]
@@ -157,6 +161,8 @@ def _find_scores(query, tables, stored, where, room, floor):
             for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
                 if in_place:
                     raised(asked_in_place, lane, rows_in_place, of_rows, of_words, following)
+                elif FEW and bits < 8:
+                    raised(asked, lane, (*rows, bits), of_rows, of_words, following)
                 else:
                     raised(asked, lane, rows, of_rows, of_words, following)
         scores[document] = total_of(best, tables[1][document], scales, count, floor)

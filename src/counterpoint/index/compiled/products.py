@@ -6,20 +6,22 @@ AVX-512 VNNI has one instruction for that. Other processors need more, and the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from counterpoint.index.compiled.machine import INTS, LANES, VNNI, WORD, X86, number
+from counterpoint.index.compiled.machine import AVX2, BYTE, INTS, LANES, VNNI, WORD, X86, number
 
 __all__ = [
+    "FEW",
     "PAIRS",
     "WORDS",
     "added_up",
     "added_up_four",
     "by_vnni",
     "chosen",
+    "few_multiplied",
     "in_pairs",
     "multiplied",
     "unpacked",
@@ -27,6 +29,7 @@ __all__ = [
 
 WIDENED = ir.VectorType(ir.IntType(16), 2 * LANES)  # half of 64 bytes, as numbers of 16 bits
 AT_ONCE = 8  # numbers of 16 bits that SSE2 multiplies
+FEW = AVX2 and not VNNI  # whether `few_multiplied` is faster than `multiplied`
 
 
 def multiplied(builder: Any, total: Any, levels: Any, asked: Any) -> Any:
@@ -41,6 +44,26 @@ def by_vnni(builder: Any, total: Any, levels: Any, asked: Any) -> Any:
     kind = ir.FunctionType(INTS, [INTS] * 3)
     instruction = builder.module.declare_intrinsic("llvm.x86.avx512.vpdpbusd.512", fnty=kind)
     return builder.call(instruction, [total, levels, asked])
+
+
+def few_multiplied(builder: Any, total: Any, both: Sequence[tuple[Any, Any]]) -> Any:
+    """`multiplied` for two pairs, with levels of at most 30, so that four products fit 16 bits; by AVX2."""
+    lanes, found = 2 * LANES, []
+    bytes_at_once, shorts, ints = (ir.VectorType(ir.IntType(8 * size), lanes // size) for size in (1, 2, 4))
+    of_bytes = builder.module.declare_intrinsic(
+        "llvm.x86.avx2.pmadd.ub.sw", fnty=ir.FunctionType(shorts, [bytes_at_once] * 2)
+    )
+    of_shorts = builder.module.declare_intrinsic(
+        "llvm.x86.avx2.pmadd.wd", fnty=ir.FunctionType(ints, [shorts] * 2)
+    )
+    whole = ir.VectorType(BYTE, 2 * lanes)
+    for half in (range(lanes), range(lanes, 2 * lanes)):
+        sides = ([builder.bitcast(each, whole) for each in pair] for pair in both)
+        made = [
+            builder.call(of_bytes, [chosen(builder, side, side, half) for side in pair]) for pair in sides
+        ]
+        found.append(builder.call(of_shorts, [builder.add(*made), number(1, shorts)]))
+    return builder.add(total, chosen(builder, *found, range(LANES)))
 
 
 def by_pairs(builder: Any, total: Any, levels: Any, asked: Any, add: Callable[..., Any]) -> Any:
