@@ -28,7 +28,7 @@ from counterpoint.index.compiled.transposed import by_words, fours
 
 __all__ = ["CHUNK", "by_nibbles", "tables_of"]
 
-# Imported code: b58a96eb. numba compiles anew when this file changes, but not when that does.
+# Imported code: d9796b3b. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row
 EACH = 4  # bytes that share a table

@@ -63,7 +63,7 @@ def few_multiplied(builder: Any, total: Any, both: Sequence[tuple[Any, Any]]) ->
             builder.call(of_bytes, [chosen(builder, side, side, half) for side in pair]) for pair in sides
         ]
         found.append(builder.call(of_shorts, [builder.add(*made), number(1, shorts)]))
-    return builder.add(total, chosen(builder, *found, range(LANES)))
+    return builder.add(total, chosen(builder, found[0], found[1], range(LANES)))
 
 
 def by_pairs(builder: Any, total: Any, levels: Any, asked: Any, add: Callable[..., Any]) -> Any:

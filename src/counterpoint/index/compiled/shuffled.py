@@ -29,7 +29,7 @@ from counterpoint.index.compiled.products import chosen
 
 __all__ = ["CHUNK", "ROWS", "by_shuffles", "least_of", "small_tables_of"]
 
-# Imported code: 05f37fb6. numba compiles anew when this file changes, but not when that does.
+# Imported code: 49a5799f. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row, and entries of a table
 ROWS = 2 * CHUNK

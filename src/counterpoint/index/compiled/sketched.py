@@ -30,7 +30,7 @@ from counterpoint.index.compiled.shuffled import by_shuffles, least_of, small_ta
 
 __all__ = ["sketched_rows"]
 
-# Imported code: d3991aec. numba compiles anew when this file changes, but not when that does.
+# Imported code: d409d11f. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
