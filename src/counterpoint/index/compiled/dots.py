@@ -98,23 +98,27 @@ def _sums(code: Any, fetch: Callable[[Any], None] | None = None) -> list[Any]:
         sums = list(before)
         if fetch is not None:
             fetch(here)
-        two = builder.mul(here, number(STEP // 4))
-        places = [builder.add(two, number(more)) for more in range(STEP // 4)]
-        of_query = [loaded(builder, builder.gep(tiles, [place])) for place in places]
+        places = [
+            builder.add(builder.mul(here, number(STEP // 4)), number(more)) for more in range(STEP // 4)
+        ]
 
-        def word(row: int, which: int) -> Any:
-            return spread(builder, loaded(builder, builder.gep(rows[row], [places[which]])), INTS)
+        def of_query(place: Any) -> Any:
+            return loaded(builder, builder.gep(tiles, [place]))
+
+        def of_row(words: Any, place: Any) -> Any:
+            return spread(builder, loaded(builder, builder.gep(words, [place])), INTS)
 
         if few:
-            for row in range(ROWS):
-                both = [(word(row, which), asked) for which, asked in enumerate(of_query)]
-                sums[row] = few_multiplied(builder, sums[row], both)
+            asked = [of_query(place) for place in places]
+            for row, words in enumerate(rows):
+                levels = [of_row(words, place) for place in places]
+                sums[row] = few_multiplied(builder, sums[row], list(zip(levels, asked, strict=True)))
             return sums
-        for which, asked in enumerate(of_query):
-            for row in range(ROWS):
-                both = (
-                    (asked, word(row, which)) if in_place else (word(row, which), asked)
-                )  # the unsigned first
+        for place in places:  # a tile at a time, since processors with AVX2 have few registers
+            tile = of_query(place)
+            for row, words in enumerate(rows):
+                word = of_row(words, place)
+                both = (tile, word) if in_place else (word, tile)  # the unsigned first
                 sums[row] = multiplied(builder, sums[row], *both)
         return sums
 

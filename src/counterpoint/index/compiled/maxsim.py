@@ -15,7 +15,7 @@ from counterpoint.index.compiled.unpacked import unpack
 
 __all__ = ["HALVES", "maxsim_bits", "products_of", "products_of_words"]
 
-# Imported code: 68336f06. numba compiles anew when this file changes, but not when that does.
+# Imported code: 31508c79. numba compiles anew when this file changes, but not when that does.
 
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 """Every float16 as float32, by its bits; numba does not support float16."""
