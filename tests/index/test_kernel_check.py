@@ -148,7 +148,7 @@ def test_a_scan_of_very_many_components_does_not_overflow():
     assert kernels.scan_some(rows, one, rows, half, kernels.halves, np.array([0]))[0] == wanted
 
 
-@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
 @pytest.mark.parametrize("code", ["least", "most"])
 def test_the_largest_codes_and_queries_do_not_overflow(bits, code):
     """Of few bits, four products may be added up in 16 bits."""
@@ -158,11 +158,13 @@ def test_the_largest_codes_and_queries_do_not_overflow(bits, code):
     dim, rows = 184, 11  # rows too short to be looked up
     size = dim * bits // 8
     values = np.full((rows, size), 0 if code == "least" else 255, np.uint8)
+    if bits == 8:  # the signed integers themselves
+        values = np.full((rows, size), -127 if code == "least" else 127, np.int8).view(np.uint8)
     one, none = np.ones(rows, np.float16).view(np.uint16), np.zeros((1, 16), np.float32)
     query = rounded(np.ones((3, dim), np.float32))
     where = np.zeros(1, np.int64), np.zeros(1, np.int64), np.full(1, rows)
     stored = values, one, np.zeros((rows, 0), np.uint8), bits
     found = kernels.maxsim(kernels.asked(query), (none, none), stored, where, kernels.halves, False)
-    level = (2**bits - 1) * (-1 if code == "least" else 1)
+    level = (127 if bits == 8 else 2**bits - 1) * (-1 if code == "least" else 1)
     row = np.float32(127 * dim * level) * query.scales[0]
     assert found[0] == row + row + row

@@ -111,6 +111,21 @@ def test_compiled_bounds_are_those_of_loops(seed, dim, count):
     assert sketched_rows((padded, scale, error), signs, factors.view(np.uint16)).tolist() == wanted
 
 
+@pytest.mark.parametrize("dim", [128, 300])
+@pytest.mark.parametrize("value", [TOP, -TOP])
+@pytest.mark.parametrize("signs", [0, 255])
+def test_the_largest_queries_do_not_overflow(dim, value, signs):
+    """Two look-ups are added up in a byte."""
+    from counterpoint.index.compiled.sketched import sketched_rows
+
+    rows = np.full((1100, -(-dim // 8)), signs, np.uint8)
+    rows[:, -1] &= np.uint8(255 >> (-dim % 8))
+    padded, factors = np.zeros(8 * rows.shape[1], np.int8), np.ones(len(rows), np.float16)
+    padded[:dim] = value
+    found = sketched_rows((padded, np.float32(1), np.float32(0)), rows, factors.view(np.uint16))
+    assert (found == (value if signs else -value) * dim).all()
+
+
 def test_signs_that_do_not_fit_are_refused(tmp_path):
     piece = written(tmp_path, units(np.random.default_rng(3), 20, 16))
     np.save(tmp_path / "v.signs.npy", np.zeros((19, 2), np.uint8))
