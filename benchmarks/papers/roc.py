@@ -12,8 +12,9 @@ own with its recipe next to it; what was stopped goes on where it was. `evaluate
 for each row (a second call finds the indexes), chooses λ by a grid on the queries held out, and searches by
 BM25, by each row's vectors and by both, at the row's own λ and at one for all rows: questions of the
 collection trained on that no row was trained on, and six other collections. `show` prints and draws what
-evaluations have saved, the paper's figures next to it. `seeds` prints table 6 over several seeds (`train
---seed`, each in a folder of its own), of an evaluation each.
+evaluations have saved, the paper's figures next to it. `seeds` compares several seeds (`train --seed`, each
+in a folder of its own), of an evaluation each: the rows that make vectors, on the collection trained on, and
+table 6.
 
 nq-qed has no answer strings, so there a negative is any document that is not judged relevant; a collection
 with answers (squad11-dev) is trained on without negatives that hold one. MiniLM was trained on Natural
@@ -37,9 +38,11 @@ from benchmarks.common import (
 )
 from benchmarks.papers.roc_figures import draw
 from benchmarks.papers.roc_indexes import index_rows
+from benchmarks.papers.roc_joined import joined
 from benchmarks.papers.roc_measures import JudgedQueries, evaluate_adversarial, evaluate_rows, tuned
-from benchmarks.papers.roc_pairs import evaluate_pairs, show_seeds, trained_pairs
+from benchmarks.papers.roc_pairs import evaluate_pairs, show_pairs, trained_pairs
 from benchmarks.papers.roc_rows import START, VECTORS, Budget, rows
+from benchmarks.papers.roc_seeds import show_seeds
 from benchmarks.papers.roc_tables import show
 
 from counterpoint.data import open_collection, open_thesaurus, read_answers
@@ -197,7 +200,7 @@ def main():
     if arguments.what == "train":
         return train(arguments)
     if arguments.what == "seeds":
-        return show_seeds(pairs_of(arguments))
+        return over_seeds(arguments)
     if arguments.what == "show":
         found = merged({path: read_json(path) for path in arguments.json})
     else:
@@ -208,16 +211,24 @@ def main():
         draw(found["trained on"], own, list(found["weights"]), arguments.plots)
 
 
-def pairs_of(arguments):
-    """Table 6 of each file, by the file's name."""
-    found = {}
-    for path in arguments.json:
-        saved = read_json(path)
-        own = saved["collections"].get(saved["trained on"], {})
-        if "pairs" not in own:
-            sys.exit(f"{path} has no row of table 6")
-        found[path.stem] = own["pairs"]["systems"]
-    return found
+def over_seeds(arguments):
+    """Print what evaluations of several seeds have in common; a seed has its file's name."""
+    saved = {path.stem: read_json(path) for path in arguments.json}
+    rows, pairs = joined(saved), pairs_of(saved)
+    if rows is None and pairs is None:
+        sys.exit("these evaluations share no row that was trained")
+    if rows is not None:
+        show_seeds(rows)
+    if pairs is not None:
+        show_pairs(pairs)
+
+
+def pairs_of(saved):
+    """Table 6 of each evaluation; None if one of them has none."""
+    own = {seed: found["collections"].get(found["trained on"], {}) for seed, found in saved.items()}
+    if not all("pairs" in found for found in own.values()):
+        return None
+    return {seed: found["pairs"]["systems"] for seed, found in own.items()}
 
 
 def merged(saved):

@@ -50,7 +50,7 @@ def evaluate_pairs(judged, names, count, output):
     return {"queries": len(chosen), "systems": systems}
 
 
-def show_seeds(found):
+def show_pairs(found):
     """Print AP by row over seeds, and what hiding matches changes; `found` is by seed, system and measure."""
     first, *others = found.values()
     shared = [name for name in first if all(name in other for other in others)]

@@ -1,4 +1,6 @@
-"""RoC's claims over seeds, of what `roc_universe.py` has saved: means with ranges, intervals, verdicts.
+"""RoC's claims over seeds: means with ranges and intervals, differences, verdicts.
+
+These are of what `roc_universe.py` has saved, or `roc.py` of several seeds (`roc_joined.py`).
 
 The comparisons are fixed: `QUESTIONS` for values of queries, `RATIOS` for RoC, which is no mean over queries.
 RoC's interval of one seed is of resampled queries; over seeds, Student's t.
@@ -6,14 +8,15 @@ RoC's interval of one seed is of resampled queries; over seeds, Student's t.
 
 import numpy as np
 from benchmarks.papers.roc_claims import verdicts
-from benchmarks.papers.roc_rows import ALIKE, CLEAR, EMBEDDING, NAIVE, OURS
+from benchmarks.papers.roc_rows import ALIKE, CLEAR, EMBEDDING, NAIVE, OURS, SCALED_CLEAR, VECTORS
 from benchmarks.papers.roc_statistics import draws, rank_correlation
-from benchmarks.papers.seeds import differences, print_table, spread, t_interval
+from benchmarks.papers.seeds import differences, print_table, spread_with_interval, t_interval
 
-HYBRID = {row: f"BM25 + {row}" for row in EMBEDDING}
+HYBRID = {row: f"BM25 + {row}" for row in VECTORS}
 QUESTIONS = {
     "I + E and the naive sum": (OURS, NAIVE),
     "I + E and CLEAR": (OURS, CLEAR),
+    "I + E and CLEAR on 20 cosines": (OURS, SCALED_CLEAR),
     "E and I": ("E", "I"),
     "E and the naive sum": ("E", NAIVE),
     "I and the naive sum": ("I", NAIVE),
@@ -25,14 +28,12 @@ COLLECTION = "all collections"
 
 def show_seeds(saved):
     """Print everything that rows and seeds are there for."""
-    start, seeds = saved["start"], saved["seeds"]
+    seeds = saved["seeds"]
     print(f"{saved['documents']} documents, {len(saved['queries'])} test queries, seeds {', '.join(seeds)}\n")
-    print_table({str(fresh): shares for fresh, shares in start["tried"].items()}, "new layers")
-    met = "meets the rule" if start["met"] else "no candidate meets the rule"
-    print(f"\nFailures on {start['queries']} training queries held out; BM25 alone {start['BM25']:.3f}.")
-    print(f"Chosen: {start['new layers']} new layers, {met}.\n")
-    groups = {name.partition("/")[0] for name in saved["queries"]}
-    for group in (None, *sorted(groups)):
+    if "start" in saved:
+        _start(saved["start"])
+    groups = sorted({name.partition("/")[0] for name in saved["queries"]})
+    for group in (None, *groups) if len(groups) > 1 else groups:
         print(f"\n{group or COLLECTION}\n")
         print_table({"BM25": _bm25(saved, group)} | _rows(saved, group), "row")
     for title, values in _measured(saved).items():
@@ -44,6 +45,14 @@ def show_seeds(saved):
     for seed in seeds:
         print(f"\nSeed {seed}")
         verdicts(found_of(saved, seed))
+
+
+def _start(start):
+    """Which start was chosen, and by what."""
+    print_table({str(fresh): shares for fresh, shares in start["tried"].items()}, "new layers")
+    met = "meets the rule" if start["met"] else "no candidate meets the rule"
+    print(f"\nFailures on {start['queries']} training queries held out; BM25 alone {start['BM25']:.3f}.")
+    print(f"Chosen: {start['new layers']} new layers, {met}.\n")
 
 
 # -- means -------------------------------------------------------------------------------------------------
@@ -81,11 +90,13 @@ def _bm25(saved, group):
 def _rows(saved, group):
     kept = within(saved, group)
     rows = {}
-    for row in EMBEDDING:
+    for row in VECTORS:
         cells = [_cell(saved, seed, row, kept) for seed in saved["seeds"].values() if row in seed["weights"]]
         if cells:
             rows[row] = {"seeds": str(len(cells))}
-            rows[row] |= {what: spread([cell[what] for cell in cells], _digits(what)) for what in cells[0]}
+            rows[row] |= {
+                what: spread_with_interval([cell[what] for cell in cells], _digits(what)) for what in cells[0]
+            }
     return rows
 
 
