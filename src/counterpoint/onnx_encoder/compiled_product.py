@@ -28,7 +28,7 @@ from counterpoint.onnx_encoder.eight_bits import BLOCK, LEAST, TOP, Matrix
 
 __all__ = ["product"]
 
-# Imported code: 1970315c. numba compiles anew when this file changes, but not when that does.
+# Imported code: 270503cd. numba compiles anew when this file changes, but not when that does.
 
 MOST = 8  # rows multiplied at once, as independent sums, with each tile of the matrix
 ZERO = 128  # rows are stored without a sign, as the instruction wants them

@@ -24,7 +24,7 @@ from counterpoint.onnx_encoder.steps import ERF, ROOT_HALF
 
 __all__ = ["attended", "gelu", "normalised"]
 
-# Imported code: ad605688. numba compiles anew when this file changes, but not when that does.
+# Imported code: bc488672. numba compiles anew when this file changes, but not when that does.
 
 FLOAT = FLOATS.element
 P6, P5, P4, P3, P2, P1, P0 = (np.float32(each) for each in ERF)

@@ -22,7 +22,7 @@ from counterpoint.index.compiled.machine import (
 
 __all__ = ["GROUP", "highest", "reaching"]
 
-# Imported code: 2f5abb8e. numba compiles anew when this file changes, but not when that does.
+# Imported code: ca85fa7d. numba compiles anew when this file changes, but not when that does.
 
 GROUP = 64  # scores, a bit of an integer each
 SCORES: Any = given(types.float32, 1)

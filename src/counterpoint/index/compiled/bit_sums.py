@@ -29,7 +29,7 @@ from counterpoint.index.compiled.transposed import by_lanes, by_words
 
 __all__ = ["BATCH", "CHUNK", "aligned", "buffers_of", "find_sums", "tables_of"]
 
-# Imported code: d9796b3b. numba compiles anew when this file changes, but not when that does.
+# Imported code: 07108c1d. numba compiles anew when this file changes, but not when that does.
 
 CHUNK = 16  # bytes of a row
 SHORTS = 8  # of two bytes in a chunk

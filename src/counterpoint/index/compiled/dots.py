@@ -6,8 +6,8 @@ products to memory. Both take:
 
 - query: all tiles, flat; what each query row's products are added to; and for `raised` its best similarity
 - lane: the first of the sixteen
-- rows: the levels of eight rows (`unpack`), how many one row has and, only if they are at most 30 and this
-  pays (`products.FEW`), anything. If the rows are multiplied in place (`in_place`): signed bytes, how many
+- rows: the levels of eight rows (`unpack`), how many one row has and, only if they are at most 30 and the
+  processor has AVX2 alone, anything. If the rows are multiplied in place (`in_place`): signed bytes, how many
   one row has, where the eight begin, and what each row's products are added to. Then the query's tiles are
   unsigned
 

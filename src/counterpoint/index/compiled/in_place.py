@@ -19,7 +19,7 @@ from counterpoint.index.compiled.products import added_up_four, multiplied
 
 __all__ = ["multiplied_in_place", "ones_of", "sum_rows", "unsigned"]
 
-# Imported code: a201cc6a. numba compiles anew when this file changes, but not when that does.
+# Imported code: 89b62221. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bytes of a row added up at once
 

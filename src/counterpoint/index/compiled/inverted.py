@@ -28,7 +28,7 @@ from counterpoint.index.kernels import BUCKET
 
 __all__ = ["add_postings", "add_sorted", "matched"]
 
-# Imported code: 53fb7901. numba compiles anew when this file changes, but not when that does.
+# Imported code: 0cd4c9c8. numba compiles anew when this file changes, but not when that does.
 
 BLOCK = 1024  # postings processed at a time, in loops short enough for out-of-order execution
 NEIGHBOURS = 2**16  # documents whose scores of all words are added before those of others, to stay in cache

@@ -14,6 +14,7 @@ from numba.extending import intrinsic
 
 __all__ = [
     "AVX2",
+    "AVX2_ALONE",
     "BYTE",
     "FLOATS",
     "INTS",
@@ -55,6 +56,7 @@ def _compiles_for(feature: str) -> bool:
 
 
 AVX2, VNNI, VBMI = (_compiles_for(name) for name in ("avx2", "avx512vnni", "avx512vbmi"))
+AVX2_ALONE = AVX2 and not VNNI
 X86 = llvm.get_process_triple().startswith(("x86_64", "i686", "amd64"))
 
 

@@ -8,14 +8,13 @@ from numba import njit, types
 from counterpoint.index.compiled.bit_sums import CHUNK
 from counterpoint.index.compiled.dots import ROWS, dots, raised, total_of, word_of
 from counterpoint.index.compiled.in_place import multiplied_in_place, ones_of, sum_rows, unsigned
-from counterpoint.index.compiled.machine import LANES, VNNI, given, looping, prefetch
+from counterpoint.index.compiled.machine import AVX2_ALONE, LANES, VNNI, given, looping, prefetch
 from counterpoint.index.compiled.one_bit import by_look_ups
-from counterpoint.index.compiled.products import FEW
 from counterpoint.index.compiled.unpacked import unpack
 
 __all__ = ["HALVES", "maxsim_bits", "products_of", "products_of_words"]
 
-# Imported code: 31508c79. numba compiles anew when this file changes, but not when that does.
+# Imported code: ae06a155. numba compiles anew when this file changes, but not when that does.
 
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 """Every float16 as float32, by its bits; numba does not support float16."""
@@ -50,7 +49,7 @@ def _find_products(query, table, halves, places, room):
             begins[row] = places[at + min(row, some - 1)] * size
         unpack(codes, begins, np.uint64(size), bits, levels, width)
         for lane in range(np.uint64(0), np.uint64(len(sums)), np.uint64(LANES)):
-            if FEW and bits < 8:
+            if AVX2_ALONE and bits < 8:
                 dots(asked, lane, (*rows, bits), found)
             else:
                 dots(asked, lane, rows, found)
@@ -161,7 +160,7 @@ def _find_scores(query, tables, stored, where, room, floor):
             for lane in range(np.uint64(0), lanes, np.uint64(LANES)):
                 if in_place:
                     raised(asked_in_place, lane, rows_in_place, of_rows, of_words, following)
-                elif FEW and bits < 8:
+                elif AVX2_ALONE and bits < 8:
                     raised(asked, lane, (*rows, bits), of_rows, of_words, following)
                 else:
                     raised(asked, lane, rows, of_rows, of_words, following)

@@ -23,14 +23,14 @@ from counterpoint.index.compiled.machine import (
     place_of,
     repeated,
 )
+from counterpoint.index.compiled.nibble_sums import CHUNK, nibble_sums
 from counterpoint.index.compiled.products import by_vnni, chosen
 from counterpoint.index.compiled.transposed import by_words, fours
 
-__all__ = ["CHUNK", "by_nibbles", "tables_of"]
+__all__ = ["by_nibbles", "tables_of"]
 
-# Imported code: d9796b3b. numba compiles anew when this file changes, but not when that does.
+# Imported code: 96d4f835. numba compiles anew when this file changes, but not when that does.
 
-CHUNK = 16  # bytes of a row
 EACH = 4  # bytes that share a table
 ENTRIES = 16 * EACH
 BYTES, QUARTER = ir.VectorType(BYTE, ENTRIES), ir.VectorType(WORD, CHUNK // EACH)
@@ -112,22 +112,10 @@ def _sixteen(typingctx: Any, signs: Any, first: Any, width: Any, tables: Any, su
 
 @njit(nogil=True, cache=True)
 def tables_of(query, width):
-    """The tables of a query of integers of at most 31, flat: by word of four bytes, by half of its bytes.
-
-    The last chunk of a row may overlap the one before. There its entries are 0.
-    """
-    found = np.zeros((-(-width // CHUNK), CHUNK // EACH, 2, ENTRIES), np.int8)
-    for chunk in range(len(found)):
-        start = min(CHUNK * chunk, width - CHUNK)
-        for place in range(CHUNK * chunk - start, CHUNK):
-            for half in range(2):
-                first = 8 * (start + place) + 4 * half
-                for nibble in range(16):
-                    for bit in range(4):
-                        if nibble >> bit & 1:
-                            entry = 16 * (place % EACH) + nibble
-                            found[chunk, place // EACH, half, entry] += query[first + bit]
-    return found.reshape(-1)
+    """The tables of a query of integers of at most 31, flat: by word of four bytes, by half of its bytes."""
+    sums = nibble_sums(query, width)
+    by_word = sums.reshape((len(sums), CHUNK // EACH, EACH, 2, 16)).transpose((0, 1, 3, 2, 4))
+    return by_word.copy().reshape(-1)
 
 
 @njit(nogil=True, cache=True)

@@ -29,7 +29,7 @@ from counterpoint.index.compiled.machine import (
 
 __all__ = ["by_look_ups"]
 
-# Imported code: a201cc6a. numba compiles anew when this file changes, but not when that does.
+# Imported code: 89b62221. numba compiles anew when this file changes, but not when that does.
 
 
 @instruction

@@ -9,7 +9,7 @@ from counterpoint.index.compiled.machine import given
 
 __all__ = ["add_scores", "scored"]
 
-# Imported code: 2f5abb8e. numba compiles anew when this file changes, but not when that does.
+# Imported code: ca85fa7d. numba compiles anew when this file changes, but not when that does.
 
 WIDTHS = np.array([0, 1, 2, 4, 8, 16, 32])  # those of `counterpoint.index.packing`
 BYTES = given(types.uint8, 1)

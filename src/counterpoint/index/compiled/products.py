@@ -11,10 +11,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from counterpoint.index.compiled.machine import AVX2, BYTE, INTS, LANES, VNNI, WORD, X86, number
+from counterpoint.index.compiled.machine import BYTE, INTS, LANES, VNNI, WORD, X86, number
 
 __all__ = [
-    "FEW",
     "PAIRS",
     "WORDS",
     "added_up",
@@ -29,7 +28,6 @@ __all__ = [
 
 WIDENED = ir.VectorType(ir.IntType(16), 2 * LANES)  # half of 64 bytes, as numbers of 16 bits
 AT_ONCE = 8  # numbers of 16 bits that SSE2 multiplies
-FEW = AVX2 and not VNNI  # whether `few_multiplied` is faster than `multiplied`
 
 
 def multiplied(builder: Any, total: Any, levels: Any, asked: Any) -> Any:
@@ -47,7 +45,10 @@ def by_vnni(builder: Any, total: Any, levels: Any, asked: Any) -> Any:
 
 
 def few_multiplied(builder: Any, total: Any, both: Sequence[tuple[Any, Any]]) -> Any:
-    """`multiplied` for two pairs, with levels of at most 30, so that four products fit 16 bits; by AVX2."""
+    """`multiplied` for two pairs, with levels of at most 30, so that four products fit 16 bits.
+
+    Only for a processor with AVX2. It is faster where that has no VNNI.
+    """
     lanes, found = 2 * LANES, []
     bytes_at_once, shorts, ints = (ir.VectorType(ir.IntType(8 * size), lanes // size) for size in (1, 2, 4))
     of_bytes = builder.module.declare_intrinsic(

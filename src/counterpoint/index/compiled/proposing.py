@@ -16,7 +16,7 @@ from counterpoint.index.packing import WIDTHS
 
 __all__ = ["gathered", "interactions", "levels_of", "probed"]
 
-# Imported code: a5811fa7. numba compiles anew when this file changes, but not when that does.
+# Imported code: edbd5614. numba compiles anew when this file changes, but not when that does.
 
 BITS = np.array(WIDTHS)
 BITS.setflags(write=False)

@@ -23,7 +23,7 @@ from counterpoint.index.compiled.products import added_up, multiplied
 
 __all__ = ["scan_int8", "scan_some"]
 
-# Imported code: 49a5799f. numba compiles anew when this file changes, but not when that does.
+# Imported code: f4506cfe. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 4 * LANES  # components multiplied at once
 AHEAD = 8  # rows that are prefetched

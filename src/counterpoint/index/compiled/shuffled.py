@@ -25,13 +25,13 @@ from counterpoint.index.compiled.machine import (
     repeated,
     spread,
 )
+from counterpoint.index.compiled.nibble_sums import CHUNK, nibble_sums
 from counterpoint.index.compiled.products import chosen
 
-__all__ = ["CHUNK", "ROWS", "by_shuffles", "least_of", "small_tables_of"]
+__all__ = ["ROWS", "by_shuffles", "small_tables_of"]
 
-# Imported code: 49a5799f. numba compiles anew when this file changes, but not when that does.
+# Imported code: abf7f013. numba compiles anew when this file changes, but not when that does.
 
-CHUNK = 16  # bytes of a row, and entries of a table
 ROWS = 2 * CHUNK
 SIXTEEN, BYTES = (ir.VectorType(BYTE, count) for count in (CHUNK, ROWS))
 SHORTS = ir.VectorType(ir.IntType(16), CHUNK)
@@ -115,39 +115,20 @@ _any, _16 = (_rows_of(size) for size in (None, CHUNK))
 
 @njit(nogil=True, cache=True)
 def small_tables_of(query, width):
-    """The tables of a query of integers of at most 31, flat: by byte, by half of it.
-
-    The last chunk of a row may overlap the one before. There its entries are 0.
-    """
-    found = np.zeros((-(-width // CHUNK), CHUNK, 2, CHUNK), np.uint8)
-    for chunk in range(len(found)):
-        start = min(CHUNK * chunk, width - CHUNK)
-        for place in range(CHUNK * chunk - start, CHUNK):
-            for half in range(2):
-                first = 8 * (start + place) + 4 * half
-                for nibble in range(CHUNK):
-                    for bit in range(4):
-                        # Without its bit a negative integer is not added; its size is, to the least sum.
-                        value = np.int32(query[first + bit])
-                        if (nibble >> bit & 1) == (value > 0):
-                            found[chunk, place, half, nibble] += np.uint8(abs(value))
-    return found.reshape(-1)
-
-
-@njit(nogil=True, cache=True)
-def least_of(query):
-    """The least sum of a row."""
-    found = 0
-    for value in query:
-        found += min(value, np.int8(0))
-    return np.int32(found)
+    """The tables of a query of integers of at most 31, flat: by byte, by half of it; a row's least sum."""
+    tables, least = nibble_sums(query, width).reshape((-1, 16)), 0
+    for table in tables:  # numbers of 8 bits, which wrap: what is left is below 256
+        lowest = table.min()
+        table -= lowest
+        least += lowest
+    return tables.reshape(-1).view(np.uint8), np.int32(least)
 
 
 @njit(nogil=True, cache=True)
 def by_shuffles(query, signs, sums, start, count):
     """Find the sums of at least `ROWS` rows of at least `CHUNK` bytes; only for a processor with AVX2.
 
-    `query` are `small_tables_of` it and `least_of` it.
+    `query` is `small_tables_of` it.
     """
     width, flat = np.uint64(signs.shape[1]), signs.reshape(-1)
     for at in range(np.uint64(0), np.uint64(count), np.uint64(ROWS)):

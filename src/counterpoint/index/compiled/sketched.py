@@ -9,13 +9,12 @@ from llvmlite import ir
 from numba import njit, types
 
 from counterpoint.index.compiled.machine import (
-    AVX2,
+    AVX2_ALONE,
     BYTE,
     INTS,
     LANES,
     LONG,
     VBMI,
-    VNNI,
     given,
     instruction,
     loaded,
@@ -23,19 +22,20 @@ from counterpoint.index.compiled.machine import (
     place_of,
     repeated,
 )
-from counterpoint.index.compiled.nibbles import CHUNK, by_nibbles, tables_of
+from counterpoint.index.compiled.nibble_sums import CHUNK
+from counterpoint.index.compiled.nibbles import by_nibbles, tables_of
 from counterpoint.index.compiled.products import added_up_four, multiplied
 from counterpoint.index.compiled.shuffled import ROWS as SHUFFLED
-from counterpoint.index.compiled.shuffled import by_shuffles, least_of, small_tables_of
+from counterpoint.index.compiled.shuffled import by_shuffles, small_tables_of
 
 __all__ = ["sketched_rows"]
 
-# Imported code: d409d11f. numba compiles anew when this file changes, but not when that does.
+# Imported code: 04716c65. numba compiles anew when this file changes, but not when that does.
 
 WIDE = 64  # bits multiplied at once
 ROWS = 4  # rows at a time, since adding up the lanes of four costs little more than of one
 BLOCK = 1024  # rows whose sums are held at a time, a multiple of `ROWS`
-TURNED = VBMI or AVX2 and not VNNI  # whether bits of several rows are looked up at once
+TURNED = VBMI or AVX2_ALONE  # whether bits of several rows are looked up at once
 MOST = LANES if VBMI else SHUFFLED  # rows looked up at once
 EXPONENTS = np.float32(2.0**112)  # a float16 has its exponent from 15 on, a float32 from 127
 BYTES = ir.VectorType(BYTE, WIDE)
@@ -154,7 +154,7 @@ def sketched_rows(query, signs, factors):
     spaced = _spaced(integers, width * in_vectors)
     tables = _byte_tables(integers, 0 if looked_up or in_vectors else width)
     nibbles = tables_of(integers, width * (looked_up and VBMI))
-    shuffled = small_tables_of(integers, width * (looked_up and not VBMI)), least_of(integers)
+    shuffled = small_tables_of(integers, width * (looked_up and not VBMI))
     for first in range(0, count, BLOCK):
         start = min(first, max(0, count - MOST))  # a last block of fewer rows overlaps the one before
         some = min(BLOCK, count - start)
@@ -164,7 +164,7 @@ def sketched_rows(query, signs, factors):
             _by_tables(tables, signs, sums, start, some)
         elif VBMI:  # else this is not compiled, which would fail
             by_nibbles(nibbles, signs, sums, start, some)
-        elif AVX2:
+        elif AVX2_ALONE:
             by_shuffles(shuffled, signs, sums, start, some)
         for at in range(np.uint64(some)):
             shifted[at] = np.uint32(factors[np.uint64(start) + at]) << np.uint32(13)

@@ -9,7 +9,7 @@ from counterpoint.index.compiled.machine import given
 
 __all__ = ["turn"]
 
-# Imported code: 2f5abb8e. numba compiles anew when this file changes, but not when that does.
+# Imported code: ca85fa7d. numba compiles anew when this file changes, but not when that does.
 
 
 @njit(types.void(types.float64[:, ::1], given(types.float64, 2)), nogil=True, cache=True)
