@@ -1,17 +1,17 @@
 """DAFT's claims on real text with encoders cut from MiniLM: who collapses, who does not, what layers cost.
 
     python -m benchmarks.papers.daft collapse DATA/squad11-dev -o RUNS [--seeds 1 2 3] [--jobs 2]
-    python -m benchmarks.papers.daft layers DATA/squad11-dev -o RUNS [--seeds 1 2 3] [--no-times]
+    python -m benchmarks.papers.daft layers DATA/squad11-dev -o RUNS [--seeds 1 2 3]
     python -m benchmarks.papers.daft grid DATA/squad11-dev -o RUNS --seeds 0 1 2 [--steps 350]
     python -m benchmarks.papers.daft show --json FILE [FILE ...]
 
 `collapse` trains a query encoder of two layers with several document encoders, with and without alignment
 and with the batch as negatives, and leaves out one part of the model after another. `layers` trains query
-encoders of 2, 4 and 6 layers next to MiniLM's whole and times them. `grid` trains with and without alignment
-at two learning rates (`daft_grid.py`). Every row is a run of `counterpoint train` in a folder of its own (its
-recipe is written next to it), so a benchmark that was stopped goes on where it was. Queries of the test split
-are searched once, after training, over all documents and over those that no training query is judged for
-(`unseen`). Which rows are compared with which was fixed beforehand.
+encoders of 2, 4 and 6 layers next to MiniLM's whole (`daft_times.py` times them). `grid` trains with and
+without alignment at two learning rates (`daft_grid.py`). Every row is a run of `counterpoint train` in a
+folder of its own (its recipe is written next to it), so a benchmark that was stopped goes on where it was.
+Queries of the test split are searched once, after training, over all documents and over those that no
+training query is judged for (`unseen`). Which rows are compared with which was fixed beforehand.
 
 With `--json` every row is saved as soon as it has been measured; `show` prints what was saved, rows of the
 same command together, so seeds may be trained apart.
@@ -21,11 +21,10 @@ import argparse
 import json
 import re
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from benchmarks.common import folder_of, parser_of, read_json
+from benchmarks.common import parser_of, read_json
 from benchmarks.papers.daft_grid import contrasts, grid_rows
 from benchmarks.papers.daft_measures import HELD_OUT, carried_out, cells, gaps_over_seeds, queries_of
 from benchmarks.papers.daft_rows import (
@@ -37,10 +36,6 @@ from benchmarks.papers.daft_rows import (
     layer_rows,
 )
 from benchmarks.papers.seeds import differences, print_table
-
-from counterpoint.data import open_collection
-from counterpoint.encode import EncodeOptions
-from counterpoint.loading import load_model
 
 ONLY = "rows, by regular expressions that match a part of their names"
 PAIRS = {"collapse": COLLAPSE_PAIRS, "layers": LAYER_PAIRS}  # those of the grid follow from its rows
@@ -96,41 +91,6 @@ def show(what, found):
             print_table(table)
 
 
-# -- times -------------------------------------------------------------------------------------------------
-
-
-def add_latencies(recipes, arguments):
-    """Time the query encoders of the first seed on one thread, a query at a time, tokenising included."""
-    import torch
-
-    torch.set_num_threads(1)
-    queries = list(open_collection(arguments.data, passage_words=None).queries("test").values())[:200]
-    first = [key for key in recipes if key[1] == arguments.seeds[0]]
-    times = []
-    for key in first:
-        model = load_model(folder_of(recipes[key].name, arguments.output))
-        times.append(sorted(_pass(model, queries) for _ in range(4))[1])
-    print_table(
-        {
-            row: {"ms a query": taken, **more}
-            for (row, _), taken, more in zip(first, times, savings(times), strict=True)
-        }
-    )
-
-
-def savings(milliseconds):
-    """Of each, compared with the slowest: how many percent less it takes, and how many times faster it is."""
-    slowest = max(milliseconds)
-    return [{"% less": 100 * (1 - one / slowest), "times faster": slowest / one} for one in milliseconds]
-
-
-def _pass(model, queries):
-    started = time.perf_counter()
-    for query in queries:
-        model.encode_query([query], EncodeOptions(precision="fp32"))
-    return 1000 * (time.perf_counter() - started) / len(queries)
-
-
 # -- command line ------------------------------------------------------------------------------------------
 
 
@@ -165,8 +125,7 @@ def parsed():
         command.add_argument("--only", nargs="*", type=pattern, default=[re.compile("")], help=ONLY)
         command.add_argument("--seeds", type=int, nargs="+", default=seeds)
         command.add_argument("--json", type=Path, help="save what was measured")
-    grid, layers = commands.choices["grid"], commands.choices["layers"]
-    layers.add_argument("--no-times", action="store_true", help="do not time the query encoders")
+    grid = commands.choices["grid"]
     grid.add_argument("--documents", nargs="+", default=["mean, far"], help="document encoders")
     grid.add_argument("--steps", type=int, default=350, help="of each row")
     grid.add_argument("--align", type=int, default=200, help="how many of them align, in rows that do")
@@ -181,11 +140,7 @@ def main():
         for what, found in load(arguments.json).items():
             show(what, found)
         return
-    recipes = recipes_of(arguments)
-    found = measured(recipes, arguments)
-    show(arguments.what, found)
-    if arguments.what == "layers" and not arguments.no_times:
-        add_latencies(recipes, arguments)
+    show(arguments.what, measured(recipes_of(arguments), arguments))
 
 
 if __name__ == "__main__":
