@@ -63,18 +63,20 @@ def print_roofline(rows: list[dict[str, Any]]) -> None:
     every = [row for row in rows if row["kind"] == "tokens" and row.get("search") == "every document"]
     if not every:
         return
-    from kernels import bandwidth, int8_peak
+    from kernels import bandwidth, int8_peak, said_of
 
     peak, memory = int8_peak(), bandwidth()
-    print(f"\nint8 products {peak:,.0f} GOP/s, reading memory {memory:.1f} GB/s")
+    print(f"\nint8 products {said_of(peak)}, reading memory {memory:.1f} GB/s")
     for row in every:
         operations = 2 * row["vectors"] * row["query_rows"] * row["components"]
-        products, reading = operations / peak / 1e6, row["bytes_a_document"] * row["documents"] / memory / 1e6
+        products = peak and operations / peak / 1e6
+        reading = row["bytes_a_document"] * row["documents"] / memory / 1e6
         row |= {"products_ms": products, "reading_ms": reading}
+        computing = f" in {products:.2f} ms" if products else ""
         print(
-            f"{row['system']:{WIDTH}} {operations / 1e9:.2f} GOP in {products:.2f} ms, "
-            f"{row['bytes_a_document'] * row['documents'] / 1e6:,.0f} MB in {reading:.2f} ms; "
-            f"took {row['cpu_p50_ms']:.2f}, {max(products, reading) / row['cpu_p50_ms']:.0%} of what binds"
+            f"{row['system']:{WIDTH}} {operations / 1e9:.2f} GOP{computing}, "
+            f"{row['bytes_a_document'] * row['documents'] / 1e6:,.0f} MB in {reading:.2f} ms; took "
+            f"{row['cpu_p50_ms']:.2f}, {max(products or 0, reading) / row['cpu_p50_ms']:.0%} of what binds"
         )
 
 
