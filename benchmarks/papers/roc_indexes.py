@@ -96,11 +96,13 @@ class Known:
     def __getattr__(self, name):
         return getattr(self.model, name)
 
-    def encode_document(self, texts):
-        new = [text for text in texts if text not in self.vectors]
-        made = iter(self.model.encode_document(new)["mean"].values)
+    def encode_counted(self, texts, progress=None):
+        new, made, longer = [text for text in texts if text not in self.vectors], iter(()), 0
+        if new:
+            encoded, longer = self.model.encode_counted(new, progress)
+            made = iter(encoded["mean"].values)
         found = [self.vectors[text] if text in self.vectors else next(made) for text in texts]
-        return {"mean": Ragged(np.stack(found), np.arange(len(texts) + 1))}
+        return {"mean": Ragged(np.stack(found), np.arange(len(texts) + 1))}, longer
 
 
 def row_model(row, output):
