@@ -11,10 +11,14 @@ from benchmarks.papers.roc_rows import START
 def joined(saved):
     """Evaluations by the names of their seeds, as one.
 
-    None if no row that makes vectors was trained. What BM25 finds must be the same in all.
+    None if no row that makes vectors was trained. The start is left out, since it has no seed. What BM25 finds
+    must be the same in all.
     """
-    weights = {seed: saved[seed]["weights"] for seed in saved}
-    if not any(row != START for rows in weights.values() for row in rows):
+    weights = {
+        seed: {row: weight for row, weight in found["weights"].items() if row != START}
+        for seed, found in saved.items()
+    }
+    if not any(weights.values()):
         return None
     measured = {seed: found["collections"][found["trained on"]] for seed, found in saved.items()}
     (first, one), *others = measured.items()

@@ -152,8 +152,9 @@ def _measured(saved):
                 lost = np.array(systems[system]["RR@10"]) - np.array(perturbed[system])
                 values[f"RR@10 of the hybrid, lost where documents are perturbed{end}"] = lost
             values["R@100 of the hybrid"] = systems[HYBRID[row]]["R@100"]
-            failed = ~(answered(systems[row]["RR@10"]) | bm25)
-            values["failures of BM25 and the vectors together"] = failed.astype(float)
+            mine = answered(systems[row]["RR@10"])
+            values["D − S"], values["D ∩ S"] = mine & ~bm25, mine & bm25
+            values["failures of BM25 and the vectors together"] = ~(mine | bm25)
             for title, list_ in values.items():
                 found.setdefault(title, {})[row, number] = dict(zip(names, map(float, list_), strict=True))
     hybrid = found.get("AP of the hybrid", {})

@@ -88,7 +88,7 @@ def evaluation(rows, bm25=(0.5, 0.2, 0.1)):
         changed |= {f"BM25 + {row}{end}": values(ap, (0.5, 0.5, 0.0)) for end in ("", ", λ alike")}
     measured = {"documents": 9, "words": dict.fromkeys("abc", 30), "systems": systems, "shared": {}}
     measured["adversarial"] = {"changed": {}, "systems": changed}
-    weights = {row: {"weight": 1.5, "edge": False} for row in rows}
+    weights = {row: {"weight": 1.5, "edge": False} for row in ("start", *rows)}
     return {"trained on": "nq-qed", "weights": weights, "collections": {"nq-qed": measured}}
 
 
