@@ -68,6 +68,14 @@ def test_people_are_told_what_was_written(made, call, tmp_path):
     assert code == 0 and out.startswith("3 documents in 4 passages, ")
 
 
+def test_an_export_of_no_document_says_why(made, call, tmp_path):
+    code, out, _ = call("export", made / "i", "-o", tmp_path / "e", "--where", "year > 3000")
+    assert code == 0 and out == "0 documents, 0.0 MiB\nNo document meets the condition of --where.\n"
+    shutil.copytree(made / "i", tmp_path / "i")
+    assert call("delete", tmp_path / "i", "fox", "whale", "long")[0] == 0
+    assert call("export", tmp_path / "i", "-o", tmp_path / "none")[1].endswith("\nThe index is empty.\n")
+
+
 def test_what_cannot_be_exported_is_refused(made, lexical, call, tmp_path):
     assert fails(call("export", tmp_path / "none", "-o", tmp_path / "e"), "no such folder")
     assert fails(call("export", lexical, "-o", tmp_path / "e", "--vectors"), "only BM25")

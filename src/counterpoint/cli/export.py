@@ -67,14 +67,11 @@ def export(
         with progress("exporting", "documents", total) as update:
             options = ExportOptions(vectors=vectors, where=condition, overwrite=overwrite)
             result = export_index(opened, output, options, update)
-    emit(
-        {"index": str(index), **result},
-        lambda: (
-            f"{counted_text(result)}, {result['bytes'] / 2**20:.1f} MiB\n"
-            f"Read it back with: counterpoint index {escaped(str(output))} -o INDEX"
-        ),
-        json,
-    )
+    what = f"{counted_text(result)}, {result['bytes'] / 2**20:.1f} MiB"
+    then = f"Read it back with: counterpoint index {escaped(str(output))} -o INDEX"
+    if not total:  # which `index` refuses
+        then = "The index is empty." if condition is None else "No document meets the condition of --where."
+    emit({"index": str(index), **result}, lambda: f"{what}\n{then}", json)
 
 
 def _told(result: dict[str, Any]) -> str:
