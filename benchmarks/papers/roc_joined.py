@@ -11,7 +11,7 @@ from benchmarks.papers.roc_rows import START
 def joined(saved):
     """Evaluations by the names of their seeds, as one.
 
-    None if no row that makes vectors was trained. The start is left out, since it has no seed. What BM25 finds
+    None if no row that makes vectors was trained. The start, which has no seed, is left out. What BM25 finds
     must be the same in all.
     """
     weights = {
