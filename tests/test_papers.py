@@ -125,8 +125,7 @@ def test_every_recipe_of_the_five_is_named():
         "DAFT": "Leonhardt et al. 2022",
         "RoC": "Lee et al. 2023",
     }
-    ours = {name for name in NAMES if any(paper in load_recipe(name).paper for paper in authors.values())}
-    assert {paper for paper in authors if any(authors[paper] in load_recipe(n).paper for n in ours)} == set(
-        authors
-    )
+    papers = {name: load_recipe(name).paper for name in NAMES}
+    ours = {name for name in NAMES if any(author in papers[name] for author in authors.values())}
+    assert {paper for paper in authors if any(authors[paper] in papers[n] for n in ours)} == set(authors)
     assert ours <= named, sorted(ours - named)

@@ -46,6 +46,7 @@ def source(tmp_path):
 
 
 @pytest.mark.minilm
+@pytest.mark.long
 def test_values_are_those_of_a_search_by_these_weights(source, tmp_path, monkeypatch, capsys, default_model):
     values, fed = {}, {}
     for parts, ways in (("lexical mean words", 3), ("mean words", 2), ("lexical mean", 2)):

@@ -97,7 +97,7 @@ def test_lists_begin_with_a_relevant_candidate_and_have_no_other(scenes):
     assert scene.known[queries].gather(1, candidates)[there].all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.minilm
 def test_tables_and_parts_are_kept(options, scenes, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(learn, "WAYS", (Way(("importance",), rate=0.1, stops=(0, 2, 4)),))

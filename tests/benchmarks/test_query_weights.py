@@ -56,7 +56,7 @@ def options(tmp_path_factory):
 
 
 @pytest.mark.minilm
-@pytest.mark.parametrize("name", ["mqp", "scifact"])
+@pytest.mark.parametrize("name", [pytest.param("mqp", marks=pytest.mark.long), "scifact"])
 def test_values_are_those_of_a_search(options, name):
     found = scored(name, options)
     folder, model, queries, qrels = prepared(name, options)
@@ -111,6 +111,7 @@ def test_a_folder_without_maps_is_refused(options, tmp_path, monkeypatch):
 
 
 @pytest.mark.minilm
+@pytest.mark.long
 def test_each_collection_says_which_map_it_has(options, tmp_path, capsys, default_model):
     """One has a map of its own; the other keeps the model's."""
     (whitening,) = load_model("minilm").steps("words")

@@ -46,6 +46,7 @@ def run(*arguments):
     return subprocess.run(list(map(str, command)), capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_it_measures_ours_and_says_what_is_missing(vectors, tmp_path):
     said = run(
         *(vectors, "-o", tmp_path / "work", "--json", tmp_path / "found.json", "-k", "10", "--seconds", "5"),

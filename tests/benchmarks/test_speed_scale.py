@@ -46,6 +46,7 @@ def test_shards_are_measured(collection):
     assert "| shards |" in out and (plots / "fan-out.svg").stat().st_size > 1000
 
 
+@pytest.mark.long
 def test_sizes_are_figures_of_the_plan(collection):
     out = ran("benchmarks.speed.sizes", collection, "--quick", "--words", 10, 30)
     found = tomllib.loads(out)["bytes"]

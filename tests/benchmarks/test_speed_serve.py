@@ -24,7 +24,7 @@ def documents(count):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_it_measures_and_checks(tmp_path):
     lines = [json.dumps({"_id": d["id"], "title": d["title"], "text": d["text"]}) for d in documents(500)]

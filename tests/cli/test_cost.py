@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from tests.cli.conftest import DOCUMENTS
 
-from counterpoint.cli.main import main
+import counterpoint as cp
 
 NEVER = ("pandas", "sklearn", "numba", "matplotlib", "IPython", "accelerate", "datasets")
 BUILDS = ("build", "auto_codec", "parallel", "writing", "lexical_builder")
@@ -41,11 +42,10 @@ def test_a_lexical_search_imports_little(lexical, more):
     assert ours <= set(OURS)
 
 
-@pytest.fixture
-def hybrid(collection, tmp_path, capsys):
-    folder = tmp_path / "hybrid"
-    assert main(["index", str(collection), "-o", str(folder)]) == 0
-    capsys.readouterr()
+@pytest.fixture(scope="module")
+def hybrid(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cost") / "hybrid"
+    cp.index([text for _, text in DOCUMENTS.values()], folder).close()
     return folder
 
 

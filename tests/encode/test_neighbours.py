@@ -35,7 +35,7 @@ PRECISIONS = ["fp32", "bf16"]
 MORE = [*TEXTS, *(" ".join(VOCABULARY[40 + at : 40 + at + 3 * at]) for at in range(1, 20))]
 
 
-@pytest.fixture(scope="module", params=[16, 384])
+@pytest.fixture(scope="module", params=[16, pytest.param(384, marks=pytest.mark.long)])
 def tiny(request, tiny_bert_folder, tmp_path_factory):
     from tests.encode.tiny import save_tiny_bert
 
@@ -184,7 +184,7 @@ def minilm():
 
 
 @pytest.mark.minilm
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.long)])
 def test_minilm_order_and_chunks_change_no_bit(minilm, precision):
     words = "Boundary layers of a flat plate in supersonic flow with heat transfer at the wall".split()
     texts = [" ".join((words * 9)[at : at + size]) for at, size in enumerate((3, 9, 20, 33, 61, 62, 100))]

@@ -87,7 +87,7 @@ def test_threads_do_not_move_a_model_at_the_same_time(tiny_bert_folder, monkeypa
 def test_threads_get_what_one_gets_of_the_default_model():
     """Each thread has texts of its own, of its own lengths, and takes turns with queries and documents."""
     model = load_model("minilm")
-    texts = [[f"{word} " * (1 + 40 * at), f"growth of {word}"] for at, word in enumerate(NOUNS)]
+    texts = [[f"{word} " * (1 + 20 * at), f"growth of {word}"] for at, word in enumerate(NOUNS)]
     alone = [(model.encode_query(some), model.encode_document(some)) for some in texts]
     gate = Barrier(THREADS)
 

@@ -99,7 +99,7 @@ def test_every_kernel_is_checked(name):
 @pytest.mark.parametrize(
     ("setting", "kernel"),
     [
-        ("NUMBA_ENABLE_AVX=0", "compiled, portable"),
+        pytest.param("NUMBA_ENABLE_AVX=0", "compiled, portable", marks=pytest.mark.long),
         ("NUMBA_DISABLE_JIT=1", "numpy"),
         pytest.param(WITHOUT_VBMI, "compiled, AVX-512 VNNI", marks=pytest.mark.long),
         pytest.param(WITHOUT_AVX512, "compiled, AVX2", marks=pytest.mark.long),

@@ -18,6 +18,8 @@ from counterpoint.loading import load_model
 from counterpoint.model import Model
 from counterpoint.types import Document
 
+LONG = pytest.mark.long  # starting a process takes seconds
+
 
 class Elsewhere(HashModel):
     """A model that other processes load; some words do harm there."""
@@ -57,7 +59,7 @@ def small_batches(monkeypatch):
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=LONG)])
 def test_bytes_do_not_depend_on_the_number_of_processes(tmp_path, processes):
     settings = IndexSettings(codec="1-bit")
     one = build_index(DOCUMENTS, Elsewhere(), tmp_path / "one", settings)
@@ -103,7 +105,7 @@ def test_a_build_goes_on_with_another_number_of_processes(tmp_path, monkeypatch)
     assert files(tmp_path / "i") == files(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("at", [0, 20, 59])
+@pytest.mark.parametrize("at", [pytest.param(0, marks=LONG), 20, pytest.param(59, marks=LONG)])
 def test_a_document_that_cannot_be_encoded_is_named(tmp_path, monkeypatch, at):
     monkeypatch.setattr(progress, "EVERY", math.inf)  # a slow machine would keep what was done, to resume
     documents = [*DOCUMENTS[:at], Document("bad", "an impossible text"), *DOCUMENTS[at:]]
@@ -130,7 +132,7 @@ def test_a_model_that_is_not_the_same_elsewhere_is_refused(tmp_path, model, mess
         build_index(DOCUMENTS, model, tmp_path / "i", processes=2)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, Stop])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, pytest.param(Stop, marks=LONG)])
 def test_an_interrupt_ends_all(tmp_path, error):
     def source():
         try:

@@ -129,6 +129,7 @@ def test_an_index_that_was_asked_for_stays_and_is_replaced(model, tmp_path):
         search.search(None, task_metadata=None, hf_split="", hf_subset="", top_k=1, encode_kwargs={})
 
 
+@pytest.mark.long
 @pytest.mark.shared
 @pytest.mark.minilm
 def test_the_default_model_on_a_real_collection(shared, tmp_path):

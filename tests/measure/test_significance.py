@@ -111,6 +111,7 @@ def test_bootstrap_is_bca_by_loops():
     assert bootstrap_interval(x, resamples=resamples, seed=0) == pytest.approx(ends)
 
 
+@settings(max_examples=20, deadline=None)  # statsmodels takes a twentieth of a second
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_corrections_are_statsmodels(p_values):
     for ours, theirs in ((bonferroni, "bonferroni"), (holm, "holm")):
