@@ -2,6 +2,7 @@
 
 import ast
 import json
+import pickle
 import re
 import shlex
 import subprocess
@@ -22,6 +23,12 @@ from counterpoint.errors import (
 )
 
 ROOT = Path(__file__).parents[1]
+
+
+def test_an_error_of_another_process_arrives_as_it_was():
+    made = MissingExtraError("reading it", package="pypdf", extra="pdf")
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is MissingExtraError and str(again) == str(made)
 
 
 def remedy(monkeypatch, origin):

@@ -14,6 +14,8 @@ with exit code 2 and no traceback. Any other error is a bug of ours and ends wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 __all__ = [
@@ -69,9 +71,14 @@ class MissingExtraError(CounterpointError, ImportError):
     """An optional dependency that is not installed."""
 
     def __init__(self, what: str, *, package: str, extra: str):
+        self._made = partial(MissingExtraError, what, package=package, extra=extra)
         super().__init__(
             f"{what} needs the package {package!r}, which is not installed. Install it with: {_remedy(extra)}"
         )
+
+    def __reduce__(self) -> tuple[Callable[[], MissingExtraError], tuple[()]]:
+        """An error of another process is sent as what makes it."""
+        return self._made, ()
 
 
 def without_paths(error: CounterpointError) -> str:

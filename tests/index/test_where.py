@@ -80,6 +80,7 @@ def test_conditions_mean_what_they_say(text, wanted):
     ("text", "why"),
     [
         ("", "it is empty"),
+        ("kind = '\ud800'", "half a surrogate pair"),
         ("year = 1; drop table documents", "cannot be parsed at 'drop';"),
         ("drop table documents", "cannot be parsed"),
         ("year in (select 1)", "is not a condition"),

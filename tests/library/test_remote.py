@@ -1,6 +1,8 @@
 """An index of a server answers as the same index that is open here."""
 
 import socket
+import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -45,6 +47,40 @@ def test_answers_are_those_of_the_index(serve, notes):
             index.document("nope")
     local.close()
     remote.close()
+
+
+def test_what_cannot_be_asked_is_an_error_of_ours(serve, notes):
+    remote = RemoteIndex(serve({"notes": notes}))
+    for name in (".", ".."):
+        with pytest.raises(ConfigError, match=f"no document '{name}'"):
+            remote.document(name)
+    with pytest.raises(DataError, match="half a surrogate pair"):
+        remote.search("\ud800 sea")
+    remote.close()
+    with pytest.raises(ArtifactError, match="has been closed"):
+        remote.search("sea")
+
+
+def test_a_write_that_was_accepted_is_finished_before_the_server_stops(notes, monkeypatch):
+    from counterpoint.serve.served import Served
+
+    add, begun, added = Served.add, threading.Event(), []
+
+    def slow(served, documents, replace):
+        begun.set()
+        time.sleep(2.5)
+        return add(served, documents, replace)
+
+    monkeypatch.setattr(Served, "add", slow)
+    with running({"notes": notes}, seconds=1.0) as place:
+        remote = RemoteIndex(place)
+        asking = threading.Thread(target=lambda: added.append(remote.add([{"id": "late", "text": "tide"}])))
+        asking.start()
+        assert begun.wait(30)
+    asking.join()
+    assert added == [1]
+    with cp.open(notes) as local:
+        assert local.document("late")["text"] == "tide"
 
 
 @pytest.mark.parametrize("k", [1, 3, 5, 1000])

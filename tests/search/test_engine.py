@@ -223,6 +223,9 @@ def test_several_weights_are_of_the_same_parts_and_settings_alike(searcher):
 
 
 def test_settings_that_cannot_be_carried_out(index, tmp_path):
+    for k in ("2", 2.0, None, True):
+        with pytest.raises(ConfigError, match=f"k must be a whole number, found {k!r}"):
+            Searcher(index, HashModel()).search("fox", k)  # pyright: ignore
     with pytest.raises(ConfigError, match="k must be at least 1"):
         Searcher(index, HashModel()).search("fox", 0)
     with pytest.raises(ConfigError, match="unknown workflow 'hybird'"):

@@ -1,3 +1,5 @@
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -62,6 +64,13 @@ def test_cannot_be_changed():
         run.provenance["tag"] = "y"
     with pytest.raises(TypeError):
         run["q"] = []
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda run: pickle.loads(pickle.dumps(run))])
+def test_a_copy_and_what_another_process_gets_are_equal(copied):
+    run = Run({"q1": {"a": 0.1, "b": 1 / 3}, "none": {}}, provenance={"tag": "mine"})
+    again = copied(run)
+    assert again == run and again.queries == run.queries and again.provenance == {"tag": "mine"}
 
 
 def test_top():

@@ -157,6 +157,91 @@ def test_other_sites_do_not_reach_a_server_on_this_machine(serve):
     assert answer.headers["access-control-allow-origin"] == "https://good.example"
 
 
+def test_pages_of_named_sites_may_send_a_key(serve):
+    """A browser asks first, and without the key; a page may also read why it was refused."""
+    origin = "https://good.example"
+    client = serve(host="0.0.0.0", base="http://any.example", read_keys=(READ,), cors=(origin,))
+    asked = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    first = client.options(SEARCH, headers={"origin": origin, **asked})
+    assert first.status_code == 200 and first.headers["access-control-allow-origin"] == origin
+    assert "x-request-id" in first.headers
+    refused = client.post(SEARCH, json={"query": "sea"}, headers={"origin": origin})
+    assert refused.status_code == 401 and refused.headers["access-control-allow-origin"] == origin
+    other = client.options(SEARCH, headers={"origin": "https://evil.example", **asked})
+    assert other.status_code == 400 and "access-control-allow-origin" not in other.headers
+
+
+def test_deep_metadata_is_answered(serve):
+    client, deep = serve(), 800
+    body = (
+        '{"documents": [{"id": "deep", "text": "A poisonous octopus.", "m": '
+        + "[" * deep
+        + "]" * deep
+        + "}]}"
+    )
+    added = client.post(DOCUMENTS, content=body, headers={"content-type": "application/json"})
+    assert added.status_code == 200
+    assert client.post(SEARCH, json={"query": "octopus"}).json()["hits"][0]["id"] == "deep"
+    assert client.get(f"{DOCUMENTS}/deep").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "search", {"query": "\ud800 sea"}),
+        ("POST", "search", {"query": ["\ud800"]}),
+        ("POST", "search", {"query": "sea", "where": "year = '\ud800'"}),
+        ("POST", "run", {"queries": {"\ud800": "sea"}}),
+        ("POST", "run", {"queries": {"q": "\ud800"}}),
+        ("POST", "rerank", {"query": "sea", "ids": ["\ud800"]}),
+        ("DELETE", "documents", {"ids": ["\ud800"]}),
+        ("DELETE", "documents", {"where": "year = '\ud800'"}),
+    ],
+)
+def test_half_a_surrogate_pair_is_no_text(serve, method, path, body):
+    headers = {"content-type": "application/json"}
+    problem(
+        serve().request(method, f"/v1/indexes/notes/{path}", content=json.dumps(body), headers=headers), 422
+    )
+
+
+def test_a_run_is_deep_and_all_named_documents_are_ranked(serve):
+    client = serve(max_k=40)
+    many = [{"id": f"n{i}", "text": f"sea {i}"} for i in range(45)]
+    assert client.post(DOCUMENTS, json={"documents": many}).json()["added"] == 45
+    run = client.post("/v1/indexes/notes/run", json={"queries": {"q": "sea"}}).json()
+    assert len(run["results"]["q"]) == 40
+    some = {"queries": {"q": "sea"}, "k": 2}
+    assert len(client.post("/v1/indexes/notes/run", json=some).json()["results"]["q"]) == 2
+    named = {"query": "sea", "ids": [f"n{i}" for i in range(30)]}
+    assert len(client.post("/v1/indexes/notes/rerank", json=named).json()["hits"]) == 30
+    assert len(client.post("/v1/indexes/notes/rerank", json={**named, "k": 3}).json()["hits"]) == 3
+
+
+def test_an_index_that_is_gone_is_not_ready(serve, folder):
+    client = serve()
+    assert client.get("/readyz").status_code == 200
+    folder.rename(folder.with_name("elsewhere"))
+    assert problem(client.get("/readyz"), 503) == "notes: the index is gone"
+
+
+def test_methods_of_clients_are_not_kept(serve):
+    client = serve()
+    for number in range(3):
+        client.request(f"FOO{number}", "/healthz")
+    told = client.get("/metrics").text
+    assert "FOO" not in told and 'method="other"' in told
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"authorization": f"bearer {'r' * 20}"}, {"authorization": "Basic eDp5", "x-api-key": "r" * 20}],
+)
+def test_other_forms_of_a_key(serve, headers):
+    client = serve(host="0.0.0.0", base="http://any.example", read_keys=(READ,))
+    assert client.get("/v1/indexes", headers=headers).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("host", "status"),
     [("localhost:8000", 200), ("[::1]:8000", 200), ("127.0.0.1", 200), ("evil].example", 403), ("", 403)]

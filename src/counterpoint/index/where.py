@@ -96,6 +96,8 @@ def _parsed(text: str) -> Any:
 
     if not text.strip():
         raise _outside(text, "it is empty")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise _outside(text, "it has half a surrogate pair, which is no character")
     try:
         return parse_one(text, read="sqlite", into=exp.Condition)
     except (SqlglotError, RecursionError, ValueError) as error:

@@ -131,7 +131,7 @@ class RemoteIndex(Searchable):
         Raises:
             ConfigError: no document has this id.
         """
-        return self._asked("GET", f"{self._place}/documents/{quote(name, safe='')}")["document"]
+        return self._asked("GET", f"{self._place}/documents/{_encoded(name)}")["document"]
 
     def info(self) -> dict[str, Any]:
         """Contents of the index and its disk usage."""
@@ -179,8 +179,12 @@ class RemoteIndex(Searchable):
         return self._asked("POST", f"{self._place}/{what}", body)
 
     def _asked(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        if self._client.is_closed:
+            raise ArtifactError("this index has been closed; open it again to search it", path=self._server)
         try:
             answer = self._client.request(method, path, json=body)
+        except UnicodeEncodeError as error:
+            raise DataError(f"{error.object!r} cannot be sent: it has half a surrogate pair") from error
         except self._fault as error:
             raise ArtifactError(f"the server cannot be reached: {error}", path=self._server) from error
         if answer.is_success:
@@ -193,3 +197,8 @@ class RemoteIndex(Searchable):
         if answer.status_code >= 500:
             raise ArtifactError(detail, path=self._server)
         raise DataError(detail) if path.endswith("/documents") else ConfigError(detail)
+
+
+def _encoded(name: str) -> str:
+    """An id as a part of an address, where a dot or two alone would mean another place."""
+    return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")

@@ -386,5 +386,7 @@ def at_least_best(scores: Float[np.ndarray, " c"], k: int) -> Int[np.ndarray, " 
 
 
 def _check_depth(k: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise ConfigError(f"k must be a whole number, found {k!r}")
     if k < 1:
         raise ConfigError(f"k must be at least 1, found {k}")

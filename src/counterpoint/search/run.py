@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
@@ -55,6 +56,11 @@ class Run:
             query: _ranked(query, list(found), list(found.values())) for query, found in results.items()
         }
         self.provenance: Mapping[str, Any] = MappingProxyType(dict(provenance or {}))
+
+    def __reduce__(self) -> tuple[Callable[..., Run], tuple[dict[str, dict[str, float]]]]:
+        """A copy, or what is sent to another process, is made again; a read-only mapping cannot be copied."""
+        results = {query: self.scores(query) for query in self}
+        return partial(Run, provenance=dict(self.provenance)), (results,)
 
     @staticmethod
     def from_arrays(

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from fastapi import FastAPI
-from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from counterpoint.errors import ConfigError
@@ -58,11 +57,4 @@ def application(
     problems.install(app)
     for routes in (page, health, reads, writes, compatible):
         app.include_router(routes.router)
-    if settings.cors:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(settings.cors),
-            allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["authorization", "content-type", "x-api-key"],
-        )
     return Guard(app, settings, server.metrics)

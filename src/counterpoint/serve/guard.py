@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from counterpoint.serve.metrics import Metrics
@@ -27,6 +28,8 @@ PAGE = "/page/"
 """Paths that need no key: load balancers ask some, and the pages ask for a key themselves."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+METHODS = (*SAFE, "POST", "PUT", "PATCH", "DELETE")
+"""Methods that metrics name. Others are the text of a client, without end."""
 READS = frozenset({"search", "run", "rerank", "encode", "embeddings"})
 """The last part of a path whose POST changes nothing. Every other POST needs a write key."""
 CLOSE = {"connection": "close"}
@@ -51,13 +54,22 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics):
         self._app, self._settings, self._metrics = app, settings, metrics
+        # Before keys: a browser asks without one whether a page may send it, and a page may read a refusal.
+        self._checked: ASGIApp = self._pass
+        if settings.cors:
+            self._checked = CORSMiddleware(
+                self._pass,
+                allow_origins=list(settings.cors),
+                allow_methods=["GET", "POST", "DELETE"],
+                allow_headers=["authorization", "content-type", "x-api-key"],
+            )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, headers = time.perf_counter(), Headers(scope=scope)
+        started = time.perf_counter()
         state = scope.setdefault("state", {})
         state["request_id"] = request = secrets.token_hex(8)
         status = HTTPStatus.INTERNAL_SERVER_ERROR.value
@@ -72,15 +84,19 @@ class Guard:
                     sent.setdefault(name, value)
             await send(message)
 
-        refused = self._refused(scope, headers)
-        app = self._app if refused is None else refused
         try:
-            await app(scope, _limited(receive, self._settings), answer)
+            await self._checked(scope, _limited(receive, self._settings), answer)
         finally:
             seconds = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", "other")
-            self._metrics.request(scope["method"], route, status, seconds)
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            self._metrics.request(method, route, status, seconds)
             self._log(scope, state, status, seconds)
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request pass, or refuse it."""
+        refused = self._refused(scope, Headers(scope=scope))
+        await (self._app if refused is None else refused)(scope, receive, send)
 
     def _refused(self, scope: Scope, headers: Headers) -> Any:
         """The response to a request that may not pass; None if it may."""
@@ -110,7 +126,8 @@ class Guard:
         return None
 
     def _without_key(self, path: str, method: str, headers: Headers) -> Any:
-        given = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("x-api-key", "")
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
         may_write = _is_one_of(given, self._settings.write_keys)
         may_read = _is_one_of(given, self._settings.read_keys) or may_write
         reads = method in SAFE or (method == "POST" and path.rsplit("/", 1)[-1] in READS)

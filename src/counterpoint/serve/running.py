@@ -36,7 +36,6 @@ def options_of(settings: ServeSettings) -> dict[str, Any]:
         "http": partial(Connection, settings.seconds, settings.connections),
         "ws": "none",
         "timeout_keep_alive": 5,
-        "timeout_graceful_shutdown": max(1, round(settings.seconds)),
     }
 
 

@@ -69,12 +69,14 @@ class Served:
                 raise
             LOGGER.warning({"index": self.name, "fault": f"the last commit cannot be read: {error}"})
 
-    def check_shards(self) -> None:
-        """Ask shards elsewhere whether they answer.
+    def check(self) -> None:
+        """Look whether the index is still there, and ask shards elsewhere whether they answer.
 
         Raises:
-            Problem: some do not, and searches need them.
+            Problem: it is gone, or some do not answer and searches need them.
         """
+        if not self._folder.is_dir():
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{self.name}: the index is gone")
         missing, enough = self._read.silent()
         if missing and not enough:
             named = ", ".join(map(str, sorted(missing)))

@@ -15,7 +15,6 @@ from counterpoint.serve.metrics import Metrics
 from counterpoint.serve.problems import Problem
 from counterpoint.serve.served import Served
 from counterpoint.serve.settings import ServeSettings
-from counterpoint.serve.shapes import Asked
 from counterpoint.serve.work import Threads, Together
 
 __all__ = ["NamedIndex", "Server", "Shared", "too_much"]
@@ -58,12 +57,12 @@ class Server:
             raise Problem(HTTPStatus.NOT_FOUND, detail)
         return self.indexes[index]
 
-    def check(self, texts: list[str], asked: Asked | None = None) -> None:
-        """Check the limits of a request: its queries, and how it asks to search."""
+    def check(self, texts: list[str], k: int = 1) -> None:
+        """Check the limits of a request: its queries, and how many documents it asks for."""
         most = self.settings
         self.check_texts(texts, most.max_query)
-        if asked is not None and asked.k > most.max_k:
-            raise too_much(f"k is {asked.k:,}; the most is {most.max_k:,}")
+        if k > most.max_k:
+            raise too_much(f"k is {k:,}; the most is {most.max_k:,}")
 
     def check_texts(self, texts: list[str], longest: int) -> None:
         """Check the limits of a request's texts, of which none may have more than `longest` characters."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from counterpoint.library.options import SearchOptions
+from counterpoint.library.options import DEEP, SearchOptions
 
 __all__ = [
     "AddBody",
@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 Text = Annotated[str, Field(min_length=1)]
+AnyText = Annotated[str, Field(min_length=0)]  # with a limit, half a surrogate pair is refused; it is no text
 DEFAULTS = SearchOptions()
 
 
@@ -33,40 +34,46 @@ class Body(BaseModel):
 class Asked(Body):
     """How to search; see `counterpoint.library.options.SearchOptions`, which has the defaults."""
 
-    k: Annotated[int, Field(ge=1)] = DEFAULTS.k
     workflow: Literal["hybrid", "lexical", "dense", "words", "dense-words", "words-dense"] = "hybrid"
-    weights: str | dict[str, float] | None = None
+    weights: AnyText | dict[AnyText, float] | None = None
     adapt: bool | None = None
-    fusion: str | None = None
-    feedback: str | float | None = None
+    fusion: AnyText | None = None
+    feedback: AnyText | float | None = None
     exhaustive: bool = DEFAULTS.exhaustive
     probes: Annotated[int, Field(ge=1)] | None = None
-    where: str | None = None
+    where: AnyText | None = None
 
-    def options(self, explain: bool = False) -> SearchOptions:
+    def options(self, k: int, explain: bool = False) -> SearchOptions:
         """The same for the library."""
         named = {name: getattr(self, name) for name in Asked.model_fields}
-        return SearchOptions(**named, explain=explain)
+        return SearchOptions(**named, k=k, explain=explain)
 
 
 class SearchBody(Asked):
     """One query or several."""
 
-    query: str | Annotated[list[str], Field(min_length=1)]
+    query: AnyText | Annotated[list[AnyText], Field(min_length=1)]
+    k: Annotated[int, Field(ge=1)] = DEFAULTS.k
     explain: bool = DEFAULTS.explain
 
 
 class RunBody(Asked):
-    """Queries by id. A blank query finds nothing."""
+    """Queries by id. A blank query finds nothing. `k` is as high as the server allows, up to 1,000."""
 
-    queries: Annotated[dict[str, str], Field(min_length=1)]
+    queries: Annotated[dict[AnyText, AnyText], Field(min_length=1)]
+    k: Annotated[int, Field(ge=1)] | None = None
+
+    def depth(self, most: int) -> int:
+        """How many documents for each query."""
+        return min(DEEP, most) if self.k is None else self.k
 
 
 class RerankBody(Asked):
-    """Rank given documents of the index."""
+    """Rank given documents of the index: all, or the best `k`."""
 
     query: Text
-    ids: Annotated[list[str], Field(min_length=1)]
+    ids: Annotated[list[AnyText], Field(min_length=1)]
+    k: Annotated[int, Field(ge=1)] | None = None
 
 
 class EncodeBody(Body):
@@ -86,8 +93,8 @@ class AddBody(Body):
 class DeleteBody(Body):
     """Documents to delete: by id, or by a condition on their metadata."""
 
-    ids: list[str] | None = None
-    where: str | None = None
+    ids: list[AnyText] | None = None
+    where: AnyText | None = None
     missing_ok: bool = False
 
 

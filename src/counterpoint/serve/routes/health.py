@@ -23,11 +23,11 @@ async def alive(server: Shared) -> dict[str, str]:
 
 @router.get("/readyz", tags=["server"])
 async def ready(server: Shared) -> dict[str, str]:
-    """All indexes are open, their encoders loaded, and enough of their shards answer."""
+    """All indexes are there and open, their encoders loaded, and enough of their shards answer."""
     if not server.ready:
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "the indexes are being opened")
     for served in server.indexes.values():
-        await anyio.to_thread.run_sync(served.check_shards)
+        await anyio.to_thread.run_sync(served.check)
     return {"status": "ready"}
 
 
